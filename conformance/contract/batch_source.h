@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the data of a case from any text file (bytes as tokens) or a token file, as docs/exact-family.md, "Data", states it.
+// A batch is a function of (seed, step, sample); nothing is remembered between calls. Harness side only.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "conformance/contract/batches.h"
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/model_spec.h"
+
+namespace plumbline::contract {
+
+struct TokenSource {
+  std::vector<int32_t> tokens;
+  bool reduce_modulo_vocab = false;  // true for text
+};
+
+// A file that begins like a safetensors file and parses as one is a token file; anything else is text.
+// InvalidArgument for an empty or unreadable file.
+TokenSource ReadTokenSource(const std::filesystem::path& path);
+
+// InvalidArgument if the source is shorter than positions + 1 tokens, a token is outside the vocabulary, or N < 2B.
+Batches MakeBatches(const TokenSource& source, const ExactSpec& model, uint64_t seed, int64_t steps, int64_t batch);
+
+// Number of weighted tokens of a step: the largest power of two that is at most 2/3 of batch * positions.
+int64_t NumWeightedTokens(int64_t batch, int64_t positions);
+
+// Initial W, U and M (docs/exact-family.md, "Random draws").
+std::vector<ParameterState> MakeInitialState(const ExactSpec& model, OptimizerKind optimizer, uint64_t seed);
+
+}  // namespace plumbline::contract

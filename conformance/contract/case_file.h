@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case: the folder that an engine is given (case.json, weights, state, batches). Format: docs/formats.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/contract/batches.h"
+#include "conformance/contract/model_spec.h"
+#include "conformance/contract/run_config.h"
+
+namespace plumbline::contract {
+
+// One unit added on purpose, to measure amplification.
+struct Perturbation {
+  enum class Kind { kGradient, kMoment, kMaster, kWeight, kCounter };
+  Kind kind = Kind::kGradient;
+  std::string tensor;  // empty for kCounter
+  int64_t index = 0;
+  int64_t step = 0;
+  int64_t delta = 1;
+
+  friend bool operator==(const Perturbation&, const Perturbation&) = default;
+};
+
+std::string_view Name(Perturbation::Kind kind);
+
+struct Case {
+  std::string id;
+  ExactSpec model;
+  RunConfig config;
+  uint64_t seed = 0;
+  int64_t steps = 0;
+  double timeout_s = 60;
+  std::vector<int64_t> dump_steps;
+  std::optional<Perturbation> perturbation;
+  bool phase_marks = false;
+
+  friend bool operator==(const Case&, const Case&) = default;
+};
+
+Case ParseCase(std::string_view json, std::string_view where);
+std::string ToJson(const Case& spec);
+
+// Values of one parameter where a run starts, row-major.
+struct ParameterState {
+  std::vector<int64_t> weight;  // W
+  std::vector<int64_t> master;  // U
+  std::vector<int64_t> moment;  // M; empty with ModularSGD
+};
+
+// Everything in a case folder, validated: names, shapes, ranges, sizes of the batches against config and model.
+struct CaseData {
+  Case spec;
+  std::vector<ParameterSpec> parameters;  // canonical order
+  std::vector<ParameterState> state;      // same order
+  Batches batches;
+};
+
+CaseData ReadCase(const std::filesystem::path& case_dir);
+void WriteCase(const std::filesystem::path& case_dir, const CaseData& data);
+
+}  // namespace plumbline::contract

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digests of integer tensors in the trace (docs/exact-family.md, "Digests"). They are sums over elements, so slices held by
+// different ranks add up to the digest of the whole tensor, and no engine has to gather anything to write a trace.
+#pragma once
+
+#include <cstdint>
+
+namespace plumbline::contract {
+
+inline uint64_t Mix(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xBF58476D1CE4E5B9ull;
+  x ^= x >> 27;
+  x *= 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+inline constexpr uint64_t kIndexedModulus = uint64_t{1} << 61;
+
+struct Digest {
+  uint64_t hash = 0;
+  int64_t sum = 0;
+  int64_t sum_squares = 0;
+  uint64_t sum_indexed = 0;  // in [0, 2^61)
+
+  // index is row-major in the whole tensor.
+  void Add(int64_t index, int64_t value) {
+    const auto v = static_cast<uint64_t>(value);
+    hash += Mix(Mix(static_cast<uint64_t>(index) + 0x9E3779B97F4A7C15ull) + v);
+    sum += value;
+    sum_squares += value * value;
+    // 2^61 divides 2^64, so wrapping arithmetic followed by the mask is the mathematical mod.
+    sum_indexed = (sum_indexed + static_cast<uint64_t>(index + 1) * v) & (kIndexedModulus - 1);
+  }
+
+  Digest& operator+=(const Digest& other) {
+    hash += other.hash;
+    sum += other.sum;
+    sum_squares += other.sum_squares;
+    sum_indexed = (sum_indexed + other.sum_indexed) & (kIndexedModulus - 1);
+    return *this;
+  }
+
+  friend bool operator==(const Digest&, const Digest&) = default;
+};
+
+}  // namespace plumbline::contract
