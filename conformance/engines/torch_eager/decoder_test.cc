@@ -4,6 +4,7 @@
 // does that.
 #include "conformance/engines/torch_eager/decoder.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -13,7 +14,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,12 @@ namespace plumbline::conformance::torch_eager {
 namespace {
 
 using torch::autograd::grad;
+
+// As the engine runs. On a loaded machine a second thread makes products of this size wait, not faster.
+class OneThread : public testing::Environment {
+  void SetUp() override { at::set_num_threads(1); }
+};
+const testing::Environment* const kOneThread = testing::AddGlobalTestEnvironment(new OneThread);
 
 constexpr at::ScalarType kStorageTypes[] = {at::kDouble, at::kFloat, at::kBFloat16};
 

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <array>
 #include <string>
 #include <tuple>
 
@@ -69,9 +70,10 @@ struct Trainer::State {
   std::vector<LayerDropout> Dropout(int64_t step) const {
     std::vector<LayerDropout> masks;
     if (!data.spec.model.dropout) return masks;
-    const at::IntArrayRef shape = {data.batches.batch, data.batches.positions, data.spec.model.width};
+    const std::array<int64_t, 3> shape = {data.batches.batch, data.batches.positions, data.spec.model.width};
+    const int64_t num_elems = shape[0] * shape[1] * shape[2];
     const auto twice_mask = [&](contract::Site site, int64_t layer) {
-      std::vector<float> values = TwiceKeepMask(data.spec.seed, site, step, layer, c10::multiply_integers(shape));
+      std::vector<float> values = TwiceKeepMask(data.spec.seed, site, step, layer, num_elems);
       return at::from_blob(values.data(), shape, at::kFloat).to(storage, /*non_blocking=*/false, /*copy=*/true);
     };
     for (int64_t l = 0; l < data.spec.model.layers; ++l) {
