@@ -191,6 +191,8 @@ SPECS = {
     "text, largest seed": (TEXT, True, {
         "seed": MASK64, "steps": 4, "batch": 9,
         "model": dict(MODEL, layers=1, width=20, heads=4, kv_heads=2, positions=7, hidden=13, weight_bound=3, vocab=256)}),
+    # Two of three positions are weighted, so by rank alone some sample would have none.
+    "text, tight weights": (TEXT, True, {"seed": 3, "steps": 6, "batch": 16, "model": dict(MODEL, layers=1, positions=3)}),
     "token file": ([(i * 37) % 300 for i in range(97)], False, {
         "seed": 7, "steps": 3, "batch": 8,
         "model": dict(MODEL, layers=1, width=6, heads=3, kv_heads=1, positions=13, vocab=300)}),
