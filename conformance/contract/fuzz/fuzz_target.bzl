@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """fuzz_target: one parser under a fuzzer, and the same over its corpus as an ordinary test.
 
-NAME_libfuzzer needs clang:  bazel run --config=fuzz //conformance/contract/fuzz:NAME_libfuzzer -- -max_total_time=60 FOLDER
+NAME_libfuzzer needs clang; it adds what it finds to the first folder, so let that be a fresh one:
+  bazel run --config=fuzz //conformance/contract/fuzz:NAME_libfuzzer -- -max_total_time=60 FRESH_FOLDER $PWD/conformance/contract/fuzz/corpus/NAME
 NAME_test replays corpus/NAME/{accepted,refused}/ with any compiler; inputs that once crashed live there too.
 """
 
