@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout of rate 1/2: the mask as a function of logical coordinates, and its application. The mask knows no rank and no
-// micro-batch: the caller says where in the global tensor its elements begin.
-// Source: docs/exact-family.md, "Random draws" and "Forward".
+// Dropout of rate 1/2, applied: the mask is an argument. Where masks come from is the model's business.
+// Source: docs/exact-family.md, "Forward" and "Backward".
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "conformance/contract/random_stream.h"
-
 namespace plumbline::kernels {
 
-// Declared maximum error of both operations: they are exact.
+// Declared maximum error: exact.
 inline constexpr double kDropoutMaxError = 0;
-
-// DropoutMask: keep[i] = 1 where the top bit of Draw(seed, site, step, layer, first_element + i) is set, else 0.
-//   keep [n]  out  u8
-// Units: elements; first_element >= 0 is the row-major index of keep[0] in the tensor of the global batch.
-// Four neighbouring elements share one Philox block, which is computed once. Bitwise repeatable.
-// Max error: kDropoutMaxError (integers).  Errors: InvalidArgument if first_element, step or layer is negative.
-// Source: docs/exact-family.md, "Random draws".
-void DropoutMask(uint64_t seed, contract::Site site, int64_t step, int64_t layer, int64_t first_element,
-                 std::span<uint8_t> keep);
 
 // DropoutApply: y = 2 * keep * x, the forward and, with the same mask, the backward.
 //   x    [n]  in   T (float or BFloat16)
