@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bfloat16 as a storage type: 16 bits, the upper half of an IEEE binary32. Conversions only; arithmetic is done in float.
-// ToFloat and FromFloat let a kernel be written once for float and BFloat16.
+// bfloat16 as a storage type: 16 bits, the upper half of an IEEE binary32. Conversions only; arithmetic is done in
+// float. ToFloat and FromFloat let a kernel be written once for float and BFloat16.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,8 @@ static_assert(sizeof(BFloat16) == 2);
 inline float ToFloat(float value) { return value; }
 inline float ToFloat(BFloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
 
-// Round to nearest, ties to even. A NaN stays a NaN (its upper bits are kept and it is made quiet); overflow gives infinity.
+// Round to nearest, ties to even. A NaN stays a NaN (its upper bits are kept and it is made quiet); overflow gives
+// infinity.
 template <typename T>
 T FromFloat(float value);
 

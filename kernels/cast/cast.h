@@ -14,9 +14,8 @@ inline constexpr double kCastMaxUlp = 0.5;
 //   x [n]  in   From (float or BFloat16)
 //   y [n]  out  To   (float or BFloat16)   aliases nothing
 // Units: none. Widening is exact.
-// Elementwise: bitwise repeatable, independent of the element's place in the buffer. NaN stays NaN, overflow is infinite.
-// Max error vs f64: kCastMaxUlp.  Errors: InvalidArgument if the sizes differ.
-// Source: IEEE 754-2019, 4.3.1.
+// Elementwise: bitwise repeatable, independent of the element's place in the buffer. NaN stays NaN, overflow is
+// infinite. Max error vs f64: kCastMaxUlp.  Errors: InvalidArgument if the sizes differ. Source: IEEE 754-2019, 4.3.1.
 template <typename From, typename To>
 void Cast(std::span<const From> x, std::span<To> y);
 

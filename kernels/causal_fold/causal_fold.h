@@ -18,8 +18,8 @@ inline constexpr double kCausalFoldMaxError = 0;
 // Units: none. bound as in fold.h. What z holds above the diagonal is not read.
 // Elementwise in float: bitwise repeatable. NaN at or below the diagonal gives NaN.
 // Max error vs f64: kCausalFoldMaxError.
-// Errors: InvalidArgument if positions < 1, a size is no multiple of positions^2, sizes differ or bound is out of range.
-// Source: docs/exact-family.md, "Forward".
+// Errors: InvalidArgument if positions < 1, a size is no multiple of positions^2, sizes differ or bound is out of
+// range. Source: docs/exact-family.md, "Forward".
 template <typename T>
 void CausalFoldForward(int64_t positions, std::span<const T> z, float bound, std::span<T> a);
 

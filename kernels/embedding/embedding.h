@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token embedding plus learned position, forward and backward. The tied head's share of the embedding's gradient is a matrix
-// product and not made here.
-// Source: docs/exact-family.md, "Forward" and "Backward".
+// Token embedding plus learned position, forward and backward. The tied head's share of the embedding's gradient is a
+// matrix product and not made here. Source: docs/exact-family.md, "Forward" and "Backward".
 #pragma once
 
 #include <cstdint>

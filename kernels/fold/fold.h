@@ -14,8 +14,8 @@ inline constexpr double kFoldMaxError = 0;
 //   x [n]  in   From (float or BFloat16)   integers with |x| + bound < 2^24
 //   y [n]  out  To   (float or BFloat16)   in [-bound, bound]; may be the same memory as x where the types are equal
 // Units: none. bound is an integer in [1, 2^20]; for BFloat16 output at most 256 is exact.
-// Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN and infinity give NaN.
-// Max error vs f64: kFoldMaxError.  Errors: InvalidArgument if the sizes differ or bound is outside its range.
+// Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN and infinity give
+// NaN. Max error vs f64: kFoldMaxError.  Errors: InvalidArgument if the sizes differ or bound is outside its range.
 // Source: docs/exact-family.md, "Two maps".
 template <typename From, typename To>
 void FoldForward(std::span<const From> x, float bound, std::span<To> y);

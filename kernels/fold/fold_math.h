@@ -18,8 +18,9 @@ struct FoldConstants {
   float inverse_period;
 };
 
-// p = (x + b) mod 4b in [0, 4b). Adding and subtracting 1.5 * 2^23 rounds the quotient to a nearby integer q (|q| < 2^22 on
-// the domain); whichever neighbour it is, y - period * q is exact (period * q is a multiple of 4 below 2^26) and lies in
+// p = (x + b) mod 4b in [0, 4b). Adding and subtracting 1.5 * 2^23 rounds the quotient to a nearby integer q (|q| <
+// 2^22 on the domain); whichever neighbour it is, y - period * q is exact (period * q is a multiple of 4 below 2^26)
+// and lies in
 // (-period, period), so that one conditional addition ends the reduction.
 inline float FoldPhase(float x, const FoldConstants& fold) {
   constexpr float kRoundingShift = 12582912.0f;

@@ -37,17 +37,15 @@ void ForEachRun(const HeadSizes& sizes, Copy copy) {
 template <typename T>
 void SplitHeads(const HeadSizes& sizes, std::span<const T> joined, std::span<T> heads) {
   RequireSizes(sizes, joined.size(), heads.size());
-  ForEachRun(sizes, [&](int64_t from, int64_t to) {
-    std::copy_n(joined.data() + from, sizes.head_width, heads.data() + to);
-  });
+  ForEachRun(sizes,
+             [&](int64_t from, int64_t to) { std::copy_n(joined.data() + from, sizes.head_width, heads.data() + to); });
 }
 
 template <typename T>
 void JoinHeads(const HeadSizes& sizes, std::span<const T> heads, std::span<T> joined) {
   RequireSizes(sizes, heads.size(), joined.size());
-  ForEachRun(sizes, [&](int64_t to, int64_t from) {
-    std::copy_n(heads.data() + from, sizes.head_width, joined.data() + to);
-  });
+  ForEachRun(sizes,
+             [&](int64_t to, int64_t from) { std::copy_n(heads.data() + from, sizes.head_width, joined.data() + to); });
 }
 
 template void SplitHeads(const HeadSizes&, std::span<const float>, std::span<float>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes between the layout of projections (a token's heads side by side) and that of attention (a head's tokens one after
-// the other), so that attention is one uniformly strided batched product over samples and key/value heads. Moves only.
-// Source: docs/exact-family.md, "Forward" (heads are contiguous blocks of channels).
+// Changes between the layout of projections (a token's heads side by side) and that of attention (a head's tokens one
+// after the other), so that attention is one uniformly strided batched product over samples and key/value heads. Moves
+// only. Source: docs/exact-family.md, "Forward" (heads are contiguous blocks of channels).
 #pragma once
 
 #include <cstdint>

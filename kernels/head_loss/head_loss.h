@@ -12,7 +12,8 @@ namespace plumbline::kernels {
 // Declared maximum error on the domain: exact.
 inline constexpr double kHeadLossMaxError = 0;
 
-// HeadLoss: with best the index of the largest logit (the smallest index of equal ones) and s = weight * inverse_tokens,
+// HeadLoss: with best the index of the largest logit (the smallest index of equal ones) and s = weight *
+// inverse_tokens,
 //   returns sum over tokens of s * (logit[best] - logit[label]);  dlogits[token] = s * (onehot(best) - onehot(label)).
 //   logits  [tokens, vocab]  in   T (float or BFloat16)
 //   label   [tokens]         in   i32  in [0, vocab)

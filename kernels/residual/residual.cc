@@ -38,8 +38,7 @@ void ResidualBackward(std::span<const From> branch, std::span<const T> x, float 
 template void ResidualForward(std::span<const float>, std::span<const float>, std::span<float>);
 template void ResidualForward(std::span<const BFloat16>, std::span<const BFloat16>, std::span<BFloat16>);
 template void ResidualBackward(std::span<const float>, std::span<const float>, float, float, std::span<float>);
-template void ResidualBackward(std::span<const BFloat16>, std::span<const BFloat16>, float, float,
-                               std::span<BFloat16>);
+template void ResidualBackward(std::span<const BFloat16>, std::span<const BFloat16>, float, float, std::span<BFloat16>);
 template void ResidualBackward(std::span<const float>, std::span<const BFloat16>, float, float, std::span<BFloat16>);
 
 }  // namespace plumbline::kernels

@@ -26,9 +26,9 @@ void ResidualForward(std::span<const T> x, std::span<const T> branch, std::span<
 //   x      [n]  in      T    the stream before the branch (its fold's input)
 //   dx     [n]  in-out  T    aliases nothing
 // Units: none. Both bounds as in fold.h.
-// Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN in any input gives NaN.
-// Max error vs f64: kResidualMaxError.  Errors: InvalidArgument if the sizes differ or a bound is outside its range.
-// Source: docs/exact-family.md, "Backward".
+// Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN in any input gives
+// NaN. Max error vs f64: kResidualMaxError.  Errors: InvalidArgument if the sizes differ or a bound is outside its
+// range. Source: docs/exact-family.md, "Backward".
 template <typename From, typename T>
 void ResidualBackward(std::span<const From> branch, std::span<const T> x, float bound, float gradient_bound,
                       std::span<T> dx);

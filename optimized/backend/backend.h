@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine needs from a device: memory and matrix products. The CPU implementation (cpu_backend.h) keeps LibTorch in
-// one .cc file; a CUDA one fits beside it. Fused operations are in kernels/, collectives in optimized/comm.
+// What the engine needs from a device: memory and matrix products. The CPU implementation (cpu_backend.h) keeps
+// LibTorch in one .cc file; a CUDA one fits beside it. Fused operations are in kernels/, collectives in optimized/comm.
 //
 // A backend belongs to the thread that made it: it may hold scratch memory and thread-local settings of its library.
 #pragma once
@@ -31,8 +31,8 @@ class Storage {
   int64_t size_bytes_ = 0;
 };
 
-// `batch` matrices of one shape. Element (b, r, c) lies at data + b * batch_stride + r * row_stride + c * col_stride, in
-// elements. One of row_stride and col_stride is 1: a transposed view swaps them.
+// `batch` matrices of one shape. Element (b, r, c) lies at data + b * batch_stride + r * row_stride + c * col_stride,
+// in elements. One of row_stride and col_stride is 1: a transposed view swaps them.
 struct Matrices {
   void* data = nullptr;
   contract::DType dtype = contract::DType::kF32;
@@ -43,9 +43,7 @@ struct Matrices {
   int64_t batch = 1;
   int64_t batch_stride = 0;
 
-  Matrices Transposed() const {
-    return {data, dtype, cols, rows, col_stride, row_stride, batch, batch_stride};
-  }
+  Matrices Transposed() const { return {data, dtype, cols, rows, col_stride, row_stride, batch, batch_stride}; }
 };
 
 // A dense row-major matrix, or `batch` of them one after the other.
@@ -59,8 +57,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Every byte is 0xFF: NaN in each floating-point type, so that a read of memory that nobody wrote shows in the result.
-  // This holds in production too; padding is never anything else.
+  // Every byte is 0xFF: NaN in each floating-point type, so that a read of memory that nobody wrote shows in the
+  // result. This holds in production too; padding is never anything else.
   virtual Storage Allocate(int64_t size_bytes) = 0;
 
   // c = a b, or c += a b, for each matrix of the batch. Products are accumulated in float whatever the inputs' type and

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file of the engine that includes LibTorch on the CPU. Headers of single operators keep it cheap to compile.
 //
-// BF16 inputs are widened to float and multiplied there. LibTorch's own bf16 product (oneDNN) gives the same values, since
-// it accumulates in float too, but costs 14 us a call against 1.4 us in float at 64 x 12 x 20 (measured on two cores of a
-// machine without AMX); widening costs less than that difference at every size a CPU rank of this engine sees.
+// BF16 inputs are widened to float and multiplied there. LibTorch's own bf16 product (oneDNN) gives the same values,
+// since it accumulates in float too, but costs 14 us a call against 1.4 us in float at 64 x 12 x 20 (measured on two
+// cores of a machine without AMX); widening costs less than that difference at every size a CPU rank of this engine
+// sees.
 #include "optimized/backend/cpu_backend.h"
 
 #include <ATen/Parallel.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See collective_math.h. Sums go through a small block on the stack, so that no buffer is needed and an output may be a part
-// of its own rank's input: a block is complete before it is stored.
+// See collective_math.h. Sums go through a small block on the stack, so that no buffer is needed and an output may be a
+// part of its own rank's input: a block is complete before it is stored.
 #include "optimized/comm/collective_math.h"
 
 #include <algorithm>

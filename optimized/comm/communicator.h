@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between ranks, as the engine sees them: asynchronous, tagged, bounded in time. Implementations: thread (ranks are
-// threads of one process). Siblings for Gloo and NCCL, and decorators (ledger, faults), implement the same interface.
+// Collectives between ranks, as the engine sees them: asynchronous, tagged, bounded in time. Implementations: thread
+// (ranks are threads of one process). Siblings for Gloo and NCCL, and decorators (ledger, faults), implement the same
+// interface.
 //
 //   Handle reduced = communicator.AllReduce({gradient, n, DType::kF32}, {.tag = "bucket 3", .timeout = 60s});
 //   ... compute ...
@@ -22,7 +23,8 @@ namespace plumbline::optimized {
 enum class CollectiveKind { kAllReduce, kReduceScatter, kAllGather, kBarrier };
 std::string_view Name(CollectiveKind kind);  // "all_reduce", "reduce_scatter", "all_gather", "barrier"
 
-// Memory of the caller; it must stay untouched (inputs) and alive until the call's handle has been waited for or destroyed.
+// Memory of the caller; it must stay untouched (inputs) and alive until the call's handle has been waited for or
+// destroyed.
 struct Buffer {
   void* data = nullptr;
   int64_t elems = 0;
@@ -32,14 +34,14 @@ struct Buffer {
 };
 
 struct CallOptions {
-  std::string tag;                         // what the call is for; must be equal on all ranks
+  std::string tag;                          // what the call is for; must be equal on all ranks
   std::chrono::duration<double> timeout{};  // how long Wait may block
-  int stream = 0;                          // an ordered queue of its own
+  int stream = 0;                           // an ordered queue of its own
 };
 
-// One posted call. Wait returns when the results are in this rank's buffers, or throws: Timeout naming the missing ranks,
-// Internal naming both ranks of a mismatch, or the reason of an Abort. Destroying a handle that was not waited for takes this
-// rank out of the call (and so aborts it for the others): afterwards nobody touches its buffers.
+// One posted call. Wait returns when the results are in this rank's buffers, or throws: Timeout naming the missing
+// ranks, Internal naming both ranks of a mismatch, or the reason of an Abort. Destroying a handle that was not waited
+// for takes this rank out of the call (and so aborts it for the others): afterwards nobody touches its buffers.
 class Handle {
  public:
   class Operation {
@@ -79,7 +81,8 @@ class Communicator {
 
   virtual Handle Barrier(const CallOptions& options) = 0;
 
-  // Releases every rank that waits or will wait; they throw an Error with this reason. Idempotent: the first reason stays.
+  // Releases every rank that waits or will wait; they throw an Error with this reason. Idempotent: the first reason
+  // stays.
   virtual void Abort(const std::string& reason) = 0;
 };
 

@@ -14,8 +14,9 @@
 namespace plumbline::optimized {
 
 struct LedgerEntry {
-  std::map<std::string, contract::CommCount> by_kind;  // kinds that were called; barriers move no bytes and are left out
-  uint64_t sequence = 0;                               // digest of kinds, types, sizes and tags in order
+  std::map<std::string, contract::CommCount>
+      by_kind;            // kinds that were called; barriers move no bytes and are left out
+  uint64_t sequence = 0;  // digest of kinds, types, sizes and tags in order
 };
 
 class LedgerCommunicator final : public Communicator {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// See thread_communicator.h. The n-th call of a rank on a stream is matched with the n-th call of the others on that stream.
+// See thread_communicator.h. The n-th call of a rank on a stream is matched with the n-th call of the others on that
+// stream.
 //
-// Locking: one mutex guards all bookkeeping. Memory of the ranks is moved outside of it, by the last arriver, while the call
-// is kExecuting; whoever wants to leave a call (time-out, abort, destroyed handle) waits for the end of kExecuting first, so
-// that no rank's buffers vanish under the executor.
+// Locking: one mutex guards all bookkeeping. Memory of the ranks is moved outside of it, by the last arriver, while the
+// call is kExecuting; whoever wants to leave a call (time-out, abort, destroyed handle) waits for the end of kExecuting
+// first, so that no rank's buffers vanish under the executor.
 #include "optimized/comm/thread_communicator.h"
 
 #include <condition_variable>
@@ -117,8 +118,8 @@ class ThreadGroup {
     if (call.state == Call::State::kDone) return;
     if (!aborted_) {
       AbortLocked(ErrorCode::kTimeout, Text(call.signature) + " timed out after " +
-                                           std::to_string(options.timeout.count()) + " s; missing ranks: " +
-                                           RankList(call.arrived));
+                                           std::to_string(options.timeout.count()) +
+                                           " s; missing ranks: " + RankList(call.arrived));
     }
     ThrowIfAborted();
   }
@@ -242,8 +243,8 @@ class ThreadCommunicator final : public Communicator {
     if (whole.elems == part.elems * size() && whole.dtype == part.dtype) return;
     contract::Fail(ErrorCode::kInvalidArgument, kind + " on rank " + std::to_string(rank_) + ": " +
                                                     std::to_string(whole.elems) + " elements are not " +
-                                                    std::to_string(size()) + " parts of " +
-                                                    std::to_string(part.elems) + " of the same type");
+                                                    std::to_string(size()) + " parts of " + std::to_string(part.elems) +
+                                                    " of the same type");
   }
 
   // Refused here: an exception in the executing rank would leave the others without an answer.

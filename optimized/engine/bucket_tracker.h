@@ -15,7 +15,8 @@ class BucketTracker {
 
   void BeginMicroBatch();
 
-  // Returns the bucket's index if this was its last missing parameter, else -1. Internal if the parameter was reported before.
+  // Returns the bucket's index if this was its last missing parameter, else -1. Internal if the parameter was reported
+  // before.
   int64_t Ready(int64_t parameter);
 
   // Internal, naming a parameter, unless every one was reported.

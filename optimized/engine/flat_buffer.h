@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation whose slices are tensors, as plans lay them out: whole buckets, or one shard of each. It knows offsets, not
-// parameters. Elements that nobody writes (padding) stay NaN.
+// One allocation whose slices are tensors, as plans lay them out: whole buckets, or one shard of each. It knows
+// offsets, not parameters. Elements that nobody writes (padding) stay NaN.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See gradient_reducer.h. What the three stages share: whole buckets that backward writes, and posting a bucket when it is
-// full. They differ in what is posted, when, and where the result lies.
+// See gradient_reducer.h. What the three stages share: whole buckets that backward writes, and posting a bucket when it
+// is full. They differ in what is posted, when, and where the result lies.
 //
-// Members that hold handles are declared after the buffers that the calls use: they are destroyed first, and destroying a
-// handle makes sure that no other rank touches those buffers any more.
+// Members that hold handles are declared after the buffers that the calls use: they are destroyed first, and destroying
+// a handle makes sure that no other rank touches those buffers any more.
 #include "optimized/engine/gradient_reducer.h"
 
 #include <string>
@@ -118,8 +118,8 @@ class ReduceScatterReducer final : private GradientShard, public OncePerStepRedu
   }
 };
 
-// Whole gradients exist only for one micro-batch: the next one overwrites them, so its backward must not begin before every
-// reduction of this one is done (EndMicroBatch waits).
+// Whole gradients exist only for one micro-batch: the next one overwrites them, so its backward must not begin before
+// every reduction of this one is done (EndMicroBatch waits).
 class ShardedGradientReducer final : public BucketedReducer {
  public:
   explicit ShardedGradientReducer(const ReducerInputs& inputs)

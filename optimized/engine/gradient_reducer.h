@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where gradients lie, and how they become complete: which collective runs when, straight from backward. One implementation
-// per ZeRO stage; the optimizer and the model see only this interface. It does no optimizer arithmetic.
+// Where gradients lie, and how they become complete: which collective runs when, straight from backward. One
+// implementation per ZeRO stage; the optimizer and the model see only this interface. It does no optimizer arithmetic.
 // Source of what is communicated: docs/formats.md, "Buckets and the ledger".
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's guard against gradients that are not integers: rounding, uninitialised memory and infinities end a run here,
-// before the optimizer can hide them.
-// Source: docs/exact-family.md, "Backward" (last sentence).
+// The engine's guard against gradients that are not integers: rounding, uninitialised memory and infinities end a run
+// here, before the optimizer can hide them. Source: docs/exact-family.md, "Backward" (last sentence).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ struct GradientOrigin {
   int64_t rank;
 };
 
-// Internal, naming tensor, element, value, step and rank, at the first element that is not an integer of at most 2^24 in
-// absolute value (above that, float cannot tell).
+// Internal, naming tensor, element, value, step and rank, at the first element that is not an integer of at most 2^24
+// in absolute value (above that, float cannot tell).
 void CheckIntegral(std::span<const float> gradient, const GradientOrigin& origin);
 
 }  // namespace plumbline::optimized

@@ -90,8 +90,8 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->buckets = MakeBuckets(data);
   // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.
   const bool is_sharded = config.zero_stage >= 1;
-  training->shard = PlanShard(training->buckets, is_sharded ? config.data_degree : 1,
-                              is_sharded ? communicator.rank() : 0);
+  training->shard =
+      PlanShard(training->buckets, is_sharded ? config.data_degree : 1, is_sharded ? communicator.rank() : 0);
   training->gathers_weights = is_sharded;
   // 4. Precision: weights and activations in storage type; gradients, moments and master weights in F32.
   training->weights = std::make_unique<FlatBuffer>(*training->backend, training->buckets.total_elems, config.storage);

@@ -42,8 +42,7 @@ void Train(const contract::CaseData& data, LedgerCommunicator& communicator, con
   TraceRecorder recorder(data.spec, communicator.rank(), out_dir);
   training = Parallelize(data, communicator);
   for (int64_t step = 0; step < data.spec.steps; ++step) {
-    const StepResult result =
-        TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
+    const StepResult result = TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
     recorder.Step(*training, step, result, communicator.Take());
   }
   recorder.End();
@@ -51,7 +50,8 @@ void Train(const contract::CaseData& data, LedgerCommunicator& communicator, con
 
 void RunRank(const contract::CaseData& data, LedgerCommunicator& communicator, const std::filesystem::path& out_dir,
              FirstFailure& failure) {
-  // Outlives the handlers below: destroying calls in flight aborts the other ranks, and that must come after the record.
+  // Outlives the handlers below: destroying calls in flight aborts the other ranks, and that must come after the
+  // record.
   std::unique_ptr<Training> training;
   try {
     Train(data, communicator, out_dir, training);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer of one rank: moments and master weights of its shard, and the update of that shard. It communicates nothing;
-// an unsharded optimizer is the case of one shard.
-// Source: docs/exact-family.md, "Optimizers".
+// The optimizer of one rank: moments and master weights of its shard, and the update of that shard. It communicates
+// nothing; an unsharded optimizer is the case of one shard. Source: docs/exact-family.md, "Optimizers".
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,8 @@ class ShardedOptimizer {
   // Takes the shard's part of the state that the case begins with.
   ShardedOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend);
 
-  // Update number t (1 in the first step) of every slice; writes the slice's working weights into `weights`, which holds whole
-  // buckets in storage type.
+  // Update number t (1 in the first step) of every slice; writes the slice's working weights into `weights`, which
+  // holds whole buckets in storage type.
   void Step(int64_t t, const GradientOf& gradient, const FlatBuffer& weights);
 
   bool has_moment() const { return has_moment_; }

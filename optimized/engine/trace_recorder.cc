@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See trace_recorder.h. Digests and dumps walk the same list of slices, so that they cannot disagree on what a rank holds.
+// See trace_recorder.h. Digests and dumps walk the same list of slices, so that they cannot disagree on what a rank
+// holds.
 #include "optimized/engine/trace_recorder.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using contract::TensorKind;
 int64_t ToInteger(float value) { return static_cast<int64_t>(value); }
 int64_t ToInteger(kernels::BFloat16 value) { return static_cast<int64_t>(kernels::ToFloat(value)); }
 
-// Calls visit(kind, parameter, begin, values) for every slice that this rank holds: weights whole, the rest of its shard.
+// Calls visit(kind, parameter, begin, values) for every slice that this rank holds: weights whole, the rest of its
+// shard.
 template <typename Visit>
 void ForEachHeldSlice(const Training& training, Visit visit) {
   for (const ShardSlice& slice : training.shard.slices) {

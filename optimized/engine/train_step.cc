@@ -23,15 +23,11 @@ MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accum
   const contract::Batches& batches = training.data->batches;
   const contract::RunConfig& config = training.data->spec.config;
   const int64_t samples = config.micro_batch_size;
-  const int64_t first_sample =
-      (accumulation_index * config.data_degree + training.communicator->rank()) * samples;
+  const int64_t first_sample = (accumulation_index * config.data_degree + training.communicator->rank()) * samples;
   const int64_t begin = batches.Index(step, first_sample, 0);
   const auto elems = static_cast<size_t>(samples * batches.positions);
-  return {step,
-          first_sample,
-          std::span(batches.tokens).subspan(begin, elems),
-          std::span(batches.labels).subspan(begin, elems),
-          std::span(batches.loss_weights).subspan(begin, elems)};
+  return {step, first_sample, std::span(batches.tokens).subspan(begin, elems),
+          std::span(batches.labels).subspan(begin, elems), std::span(batches.loss_weights).subspan(begin, elems)};
 }
 
 // Posts the sum over ranks of the weighted tokens of the step; needed before the first loss.
@@ -84,8 +80,8 @@ void FinishReduction(Training& training, const PhaseMark& mark) {
 
 void CheckGradients(const Training& training, int64_t step) {
   for (const ShardSlice& slice : training.shard.slices) {
-    CheckIntegral(training.reducer->Complete(slice), {training.data->parameters[slice.parameter].name, slice.begin, step,
-                                                      training.communicator->rank()});
+    CheckIntegral(training.reducer->Complete(slice),
+                  {training.data->parameters[slice.parameter].name, slice.begin, step, training.communicator->rank()});
   }
 }
 
@@ -103,10 +99,10 @@ void GatherWeights(Training& training) {
   for (size_t bucket = 0; bucket < training.buckets.buckets.size(); ++bucket) {
     const BucketShard& part = training.shard.buckets[bucket];
     const Bucket& whole = training.buckets.buckets[bucket];
-    training.weights_gathered.push_back(training.communicator->AllGather(
-        training.weights->Range(part.flat_offset, part.elems),
-        training.weights->Range(whole.flat_offset, whole.padded_elems),
-        {"weight bucket " + std::to_string(bucket), training.timeout, kWeightStream}));
+    training.weights_gathered.push_back(
+        training.communicator->AllGather(training.weights->Range(part.flat_offset, part.elems),
+                                         training.weights->Range(whole.flat_offset, whole.padded_elems),
+                                         {"weight bucket " + std::to_string(bucket), training.timeout, kWeightStream}));
   }
   for (Handle& handle : training.weights_gathered) handle.Wait();
   training.weights_gathered.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training step of one rank: micro-batches, reduction, update, gathering of weights. A reader who follows TrainStep from
-// top to bottom has seen everything that happens in a step, in order. Writes no trace.
+// One training step of one rank: micro-batches, reduction, update, gathering of weights. A reader who follows TrainStep
+// from top to bottom has seen everything that happens in a step, in order. Writes no trace.
 #pragma once
 
 #include <cstdint>

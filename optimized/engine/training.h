@@ -27,15 +27,15 @@ struct Training {
 
   std::unique_ptr<Backend> backend;
   BucketPlan buckets;
-  ShardPlan shard;  // of optimizer state: the part of each bucket that this rank updates
+  ShardPlan shard;                      // of optimizer state: the part of each bucket that this rank updates
   std::unique_ptr<FlatBuffer> weights;  // whole buckets, storage type
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ShardedOptimizer> optimizer;
   std::unique_ptr<Model> model;
   bool gathers_weights = false;  // each rank updates only its shard of the weights
 
-  // Numbers and calls of the step in progress. They live here, not on TrainStep's stack: while an error unwinds, a handle that
-  // is destroyed aborts the other ranks, and they would report that instead of the error itself.
+  // Numbers and calls of the step in progress. They live here, not on TrainStep's stack: while an error unwinds, a
+  // handle that is destroyed aborts the other ranks, and they would report that instead of the error itself.
   double tokens = 0;
   double loss = 0;
   Handle tokens_reduced;

@@ -108,8 +108,8 @@ void Attention<T>::ProjectForward(const Projection& projection) {
   const int64_t out = projection.heads * sizes_.spec.head_width();
   const std::span<T> folded = scratch_.first_mtd.first(projection.z.size());
   backend_.MatMul(Dense(h_mtd_, sizes_.tokens(), sizes_.spec.width),
-                  Dense(projection.parameter.weight, sizes_.spec.width, out),
-                  Dense(projection.z, sizes_.tokens(), out), WriteMode::kAssign);
+                  Dense(projection.parameter.weight, sizes_.spec.width, out), Dense(projection.z, sizes_.tokens(), out),
+                  WriteMode::kAssign);
   kernels::FoldForward<T, T>(projection.z, sizes_.bound(), folded);
   kernels::SplitHeads<T>({sizes_.samples, sizes_.spec.positions, projection.heads, sizes_.spec.head_width()}, folded,
                          projection.folded_heads);
@@ -123,7 +123,8 @@ void Attention<T>::ProjectBackward(const GradientWrites& writes, const Projectio
   const int64_t out = projection.heads * sizes_.spec.head_width();
   const std::span<T> du = scratch_.first_mtd.first(projection.z.size());
   kernels::FoldForward<T, T>(dheads, sizes_.gradient_bound(), dheads);
-  kernels::JoinHeads<T>({sizes_.samples, sizes_.spec.positions, projection.heads, sizes_.spec.head_width()}, dheads, du);
+  kernels::JoinHeads<T>({sizes_.samples, sizes_.spec.positions, projection.heads, sizes_.spec.head_width()}, dheads,
+                        du);
   kernels::FoldBackward<T>(du, projection.z, sizes_.bound(), du);
 
   backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du, tokens, out),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention of an exact layer with its residual join, forward and backward; grouped key/value heads included.
 //
-// Query heads that share a key/value head are contiguous, so in head-major layout [m, j, (i/j) * t, h] each group is one tall
-// matrix: scores, mixing and all gradients are products over a uniformly strided batch of m * j, and the sums over a group's
-// query heads (dk, dv) happen inside the products.
-// Source: docs/exact-family.md, "Forward" and "Backward".
+// Query heads that share a key/value head are contiguous, so in head-major layout [m, j, (i/j) * t, h] each group is
+// one tall matrix: scores, mixing and all gradients are products over a uniformly strided batch of m * j, and the sums
+// over a group's query heads (dk, dv) happen inside the products. Source: docs/exact-family.md, "Forward" and
+// "Backward".
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,10 @@ class Attention {
 
   Projection MakeProjection(const Parameter<T>& parameter, int64_t heads, Arena& arena) const;
   void ProjectForward(const Projection& projection);
-  // From the complete, unfolded gradient of folded_heads (overwritten): the weight's gradient, and this projection's share
-  // of dh into sum_mtd.
-  void ProjectBackward(const GradientWrites& writes, const Projection& projection, std::span<T> dheads, WriteMode sum_mode);
+  // From the complete, unfolded gradient of folded_heads (overwritten): the weight's gradient, and this projection's
+  // share of dh into sum_mtd.
+  void ProjectBackward(const GradientWrites& writes, const Projection& projection, std::span<T> dheads,
+                       WriteMode sum_mode);
   // The gradient of the mixed heads before their fold, dn, into scratch.heads_mith.
   void OutputBackward(const GradientWrites& writes, std::span<const T> dx_mtd);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exact layers share: their sizes, the parameters they are given, and scratch memory that no layer keeps between
-// calls. Shape suffixes of tensors: m samples, t positions, d width, e key/value width, f hidden, v vocabulary, i query heads,
-// j key/value heads, h head width; one letter per dim (x_mtd).
+// What the exact layers share: their sizes, the parameters they are given, and scratch memory that no layer keeps
+// between calls. Shape suffixes of tensors: m samples, t positions, d width, e key/value width, f hidden, v vocabulary,
+// i query heads, j key/value heads, h head width; one letter per dim (x_mtd).
 #pragma once
 
 #include <cstdint>

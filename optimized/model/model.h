@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as the engine drives it: forward, loss, backward on one micro-batch, with gradients reported as they become ready.
-// It knows no ranks, no shards and no optimizer: where weights and gradients lie is told to it once.
+// A model as the engine drives it: forward, loss, backward on one micro-batch, with gradients reported as they become
+// ready. It knows no ranks, no shards and no optimizer: where weights and gradients lie is told to it once.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace plumbline::optimized {
 
-// Whole samples [first_sample, first_sample + samples) of the global batch. Each span is [samples, positions], row-major.
+// Whole samples [first_sample, first_sample + samples) of the global batch. Each span is [samples, positions],
+// row-major.
 struct MicroBatch {
   int64_t step = 0;
   int64_t first_sample = 0;
@@ -21,14 +22,15 @@ struct MicroBatch {
   std::span<const int32_t> loss_weights;
 };
 
-// By canonical index of the parameter, dense row-major. Fixed for the life of the model; the contents change between calls.
+// By canonical index of the parameter, dense row-major. Fixed for the life of the model; the contents change between
+// calls.
 struct ParameterMemory {
   std::vector<void*> weights;     // storage type
   std::vector<float*> gradients;  // F32
 };
 
-// Called in backward once for each parameter, in reverse canonical order, when this micro-batch's share of its gradient is
-// complete in memory and backward will not touch it again.
+// Called in backward once for each parameter, in reverse canonical order, when this micro-batch's share of its gradient
+// is complete in memory and backward will not touch it again.
 using GradientReady = std::function<void(int64_t parameter)>;
 
 class Model {
@@ -38,7 +40,8 @@ class Model {
   // The micro-batch's memory must live until Backward is over.
   virtual void Forward(const MicroBatch& micro_batch) = 0;
 
-  // After Forward. This micro-batch's share of the loss of the global batch, which has 1 / inverse_tokens weighted tokens.
+  // After Forward. This micro-batch's share of the loss of the global batch, which has 1 / inverse_tokens weighted
+  // tokens.
   virtual double Loss(float inverse_tokens) = 0;
 
   // After Loss. kAssign overwrites whatever the gradients' memory holds; kAccumulate adds to it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters share a gradient bucket, and where each lies in the flat buffer. Pure integer arithmetic: no memory, no
-// ranks' state. Source: docs/formats.md, "Buckets and the ledger".
+// Which parameters share a gradient bucket, and where each lies in the flat buffer. Pure integer arithmetic: no memory,
+// no ranks' state. Source: docs/formats.md, "Buckets and the ledger".
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,9 @@ struct BucketPlan {
   int64_t total_elems = 0;
 };
 
-// numels by canonical index. Walked in reverse: a parameter joins the open bucket unless that is not empty and would then
-// hold more than bucket_elems elements of parameters, padding not counted. InvalidArgument if an argument is below 1.
+// numels by canonical index. Walked in reverse: a parameter joins the open bucket unless that is not empty and would
+// then hold more than bucket_elems elements of parameters, padding not counted. InvalidArgument if an argument is
+// below 1.
 BucketPlan PlanBuckets(std::span<const int64_t> numels, int64_t bucket_elems, int64_t world);
 
 }  // namespace plumbline::optimized

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which elements of which parameters one of `degree` equal parts of every bucket holds. Pure integer arithmetic.
-// Degree 1 is the unsharded case: everything is held by the one part. Source: docs/formats.md, "Buckets and the ledger".
+// Degree 1 is the unsharded case: everything is held by the one part. Source: docs/formats.md, "Buckets and the
+// ledger".
 #pragma once
 
 #include <cstdint>
