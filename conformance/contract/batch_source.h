@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the data of a case from any text file (bytes as tokens) or a token file, as docs/exact-family.md, "Data", states it.
-// A batch is a function of (seed, step, sample); nothing is remembered between calls. Harness side only.
+// Makes the data of a case from any text file (bytes as tokens) or a token file, as docs/exact-family.md, "Data",
+// states it. A batch is a function of (seed, step, sample); nothing is remembered between calls. Harness side only.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digests of integer tensors in the trace (docs/exact-family.md, "Digests"). They are sums over elements, so slices held by
-// different ranks add up to the digest of the whole tensor, and no engine has to gather anything to write a trace.
+// Digests of integer tensors in the trace (docs/exact-family.md, "Digests"). They are sums over elements, so slices
+// held by different ranks add up to the digest of the whole tensor, and no engine has to gather anything to write a
+// trace.
 #pragma once
 
 #include <cstdint>

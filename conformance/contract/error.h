@@ -31,8 +31,7 @@ enum class ExitCode : int {
 
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message,
-        std::source_location where = std::source_location::current())
+  Error(ErrorCode code, const std::string& message, std::source_location where = std::source_location::current())
       : std::runtime_error(message), code_(code), where_(where) {}
 
   ErrorCode code() const { return code_; }
@@ -48,8 +47,7 @@ class Error : public std::runtime_error {
                        std::source_location where = std::source_location::current());
 
 // Throws Error(kInternal) naming file and line unless `ok`.
-void Check(bool ok, std::string_view invariant,
-           std::source_location where = std::source_location::current());
+void Check(bool ok, std::string_view invariant, std::source_location where = std::source_location::current());
 
 ExitCode ExitCodeOf(ErrorCode code);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVTX ranges in the domain "plumbline". Names and categories are identities of metrics: they are listed here and stay stable.
-// Without a tool attached a range costs about a nanosecond. No engine calls NVTX in another way.
+// NVTX ranges in the domain "plumbline". Names and categories are identities of metrics: they are listed here and stay
+// stable. Without a tool attached a range costs about a nanosecond. No engine calls NVTX in another way.
 #pragma once
 
 #include <cstdint>

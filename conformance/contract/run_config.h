@@ -11,6 +11,8 @@
 
 namespace plumbline::contract {
 
+class JsonValue;
+
 enum class OptimizerKind { kModularMomentum, kModularSgd };
 
 std::string_view Name(OptimizerKind kind);
@@ -32,6 +34,7 @@ struct RunConfig {
 
 // Parses, resolves "auto" and checks every rule. `where` begins each error message ("case.json: config").
 RunConfig ParseRunConfig(std::string_view json, std::string_view where);
+RunConfig ParseRunConfig(const JsonValue& root);
 
 // Canonical JSON text: every key, resolved, in the order of docs/formats.md. Parses back to the same value.
 std::string ToJson(const RunConfig& config);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace of one rank: trace.jsonl, written and flushed once a step (it is the engine's heartbeat), and read back by the
-// harness. Also the reference's certificate.json. Formats: docs/formats.md.
+// The trace of one rank: trace.jsonl, written and flushed once a step (it is the engine's heartbeat), and read back by
+// the harness. Also the reference's certificate.json. Formats: docs/formats.md.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct StepRecord {
   int64_t step = 0;
   double loss = 0;
   int64_t tokens = 0;
-  std::vector<SliceDigest> slices[4];  // indexed by TensorKind
+  std::vector<SliceDigest> slices[4];                    // indexed by TensorKind
   std::optional<std::map<std::string, CommCount>> comm;  // kinds that were called
   uint64_t comm_sequence = 0;
 

@@ -1,0 +1,5 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs a Python test file with the system's Python, isolated from the user's packages and settings.
+exec python3 -I "$@"

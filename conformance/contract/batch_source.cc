@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/batch_source.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "conformance/contract/error.h"
+#include "conformance/contract/file_io.h"
+#include "conformance/contract/random_stream.h"
+#include "conformance/contract/tensor_file.h"
+
+namespace plumbline::contract {
+namespace {
+
+constexpr int64_t kMaxAttempts = 10'000;
+constexpr int64_t kHeavyWeight = 5;
+
+// Shape of the data of one step and where its draws come from.
+struct StepShape {
+  uint64_t seed;
+  int64_t step;
+  int64_t batch;
+  int64_t positions;
+  int64_t num_weighted;  // N
+
+  int64_t numel() const { return batch * positions; }
+};
+
+TokenSource TokensOf(const TensorFile& file, const std::string& name) {
+  if (file.tensors.size() != 1 || file.tensors[0].name != "tokens" || file.tensors[0].shape.size() != 1) {
+    Fail(ErrorCode::kInvalidArgument, name + ": holds " + std::to_string(file.tensors.size()) +
+                                          " tensors; a token file holds exactly one, tokens, of one dimension");
+  }
+  TokenSource source;
+  for (int64_t token : ToInt64(file.tensors[0])) {
+    if (token < 0 || token > (int64_t{1} << 30)) {
+      Fail(ErrorCode::kInvalidArgument, name + ": token " + std::to_string(source.tokens.size()) + " is " +
+                                            std::to_string(token) + "; allowed: 0 to 2^30");
+    }
+    source.tokens.push_back(static_cast<int32_t>(token));
+  }
+  return source;
+}
+
+// A header length that fits the file and a header that begins like an object: no text begins so.
+bool LooksLikeTensorFile(std::string_view content) {
+  uint64_t header_bytes = 0;
+  if (content.size() < sizeof(header_bytes) + 2) return false;
+  std::memcpy(&header_bytes, content.data(), sizeof(header_bytes));
+  return header_bytes >= 2 && header_bytes <= content.size() - sizeof(header_bytes) && content[8] == '{';
+}
+
+// Positions of the batch in the order of their random rank; ties by index.
+std::vector<int64_t> RankedPositions(const StepShape& shape, int64_t attempt) {
+  std::vector<std::pair<uint32_t, int64_t>> keyed(static_cast<size_t>(shape.numel()));
+  for (int64_t i = 0; i < shape.numel(); ++i) {
+    keyed[static_cast<size_t>(i)] = {Draw(shape.seed, Site::kPositionRank, shape.step, attempt, i), i};
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<int64_t> order;
+  order.reserve(keyed.size());
+  for (const auto& [key, index] : keyed) order.push_back(index);
+  return order;
+}
+
+// The weighted positions: the best one of each sample first, then by rank, N in all.
+std::vector<int64_t> ChoosePositions(const StepShape& shape, int64_t attempt) {
+  const std::vector<int64_t> order = RankedPositions(shape, attempt);
+  std::vector<bool> sample_seen(static_cast<size_t>(shape.batch));
+  std::vector<int64_t> chosen;
+  std::vector<int64_t> rest;
+  for (int64_t index : order) {
+    const auto sample = static_cast<size_t>(index / shape.positions);
+    (sample_seen[sample] ? rest : chosen).push_back(index);
+    sample_seen[sample] = true;
+  }
+  rest.resize(static_cast<size_t>(shape.num_weighted) - chosen.size());
+  chosen.insert(chosen.end(), rest.begin(), rest.end());
+  return chosen;
+}
+
+bool AllEqual(std::span<const int64_t> counts) {
+  return std::all_of(counts.begin(), counts.end(), [&](int64_t count) { return count == counts.front(); });
+}
+
+// True if the counts differ over micro-batches, ranks and accumulation steps of this layout.
+bool CountsDiffer(std::span<const int64_t> sample_counts, int64_t accumulation, int64_t data_degree) {
+  const int64_t micro = static_cast<int64_t>(sample_counts.size()) / (accumulation * data_degree);
+  std::vector<int64_t> per_micro(static_cast<size_t>(accumulation * data_degree));
+  std::vector<int64_t> per_rank(static_cast<size_t>(data_degree));
+  std::vector<int64_t> per_accumulation(static_cast<size_t>(accumulation));
+  for (size_t sample = 0; sample < sample_counts.size(); ++sample) {
+    const auto index = static_cast<int64_t>(sample) / micro;  // a * R + r
+    per_micro[static_cast<size_t>(index)] += sample_counts[sample];
+    per_rank[static_cast<size_t>(index % data_degree)] += sample_counts[sample];
+    per_accumulation[static_cast<size_t>(index / data_degree)] += sample_counts[sample];
+  }
+  return !AllEqual(per_micro) && (data_degree == 1 || !AllEqual(per_rank)) &&
+         (accumulation == 1 || !AllEqual(per_accumulation));
+}
+
+bool CountsDifferInEveryLayout(std::span<const int64_t> sample_counts) {
+  const auto batch = static_cast<int64_t>(sample_counts.size());
+  for (int64_t accumulation = 1; accumulation <= batch; ++accumulation) {
+    if (batch % accumulation != 0) continue;
+    for (int64_t data_degree = 1; data_degree <= batch / accumulation; ++data_degree) {
+      if ((batch / accumulation) % data_degree != 0 || accumulation * data_degree == 1) continue;
+      if (!CountsDiffer(sample_counts, accumulation, data_degree)) return false;
+    }
+  }
+  return true;
+}
+
+// u of every position of the step, or nothing if this attempt is not accepted.
+std::optional<std::vector<int32_t>> TryLossWeights(const StepShape& shape, int64_t attempt) {
+  const std::vector<int64_t> chosen = ChoosePositions(shape, attempt);
+  std::vector<int64_t> sample_counts(static_cast<size_t>(shape.batch));
+  for (int64_t index : chosen) ++sample_counts[static_cast<size_t>(index / shape.positions)];
+  if (!CountsDifferInEveryLayout(sample_counts)) return std::nullopt;
+  std::vector<int32_t> weights(static_cast<size_t>(shape.numel()));
+  for (int64_t index : chosen) {
+    const bool heavy = KeepBit(Draw(shape.seed, Site::kLossWeight, shape.step, attempt, index));
+    weights[static_cast<size_t>(index)] = static_cast<int32_t>(shape.num_weighted * (heavy ? kHeavyWeight : 1));
+  }
+  return weights;
+}
+
+std::vector<int32_t> LossWeights(const StepShape& shape) {
+  for (int64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    if (auto weights = TryLossWeights(shape, attempt)) return *weights;
+  }
+  Fail(ErrorCode::kInvalidArgument, "train_batch_size " + std::to_string(shape.batch) + " with positions " +
+                                        std::to_string(shape.positions) +
+                                        ": no choice of weighted tokens differs over all layouts; allowed: a batch "
+                                        "size with fewer divisors, or more positions");
+}
+
+int32_t TokenAt(const TokenSource& source, int64_t index, int64_t vocab) {
+  const int32_t token = source.tokens[static_cast<size_t>(index)];
+  return source.reduce_modulo_vocab ? static_cast<int32_t>(token % vocab) : token;
+}
+
+void CheckSource(const TokenSource& source, const ExactSpec& model) {
+  const auto length = static_cast<int64_t>(source.tokens.size());
+  if (length < model.positions + 1) {
+    Fail(ErrorCode::kInvalidArgument, "text: has " + std::to_string(length) + " tokens; allowed: at least " +
+                                          std::to_string(model.positions + 1) + ", one sample and its last label");
+  }
+  if (source.reduce_modulo_vocab) return;
+  for (int64_t i = 0; i < length; ++i) {
+    const int32_t token = source.tokens[static_cast<size_t>(i)];
+    if (token < model.vocab) continue;
+    Fail(ErrorCode::kInvalidArgument, "token file: token " + std::to_string(i) + " is " + std::to_string(token) +
+                                          "; allowed: 0 to " + std::to_string(model.vocab - 1) +
+                                          ", the vocabulary of the case");
+  }
+}
+
+}  // namespace
+
+TokenSource ReadTokenSource(const std::filesystem::path& path) {
+  const std::string content = ReadFile(path);
+  if (content.empty()) Fail(ErrorCode::kInvalidArgument, path.string() + ": is empty; allowed: a text or token file");
+  if (LooksLikeTensorFile(content)) {
+    return TokensOf(ParseTensorFile(std::as_bytes(std::span(content.data(), content.size())), path.filename().string()),
+                    path.filename().string());
+  }
+  TokenSource source;
+  source.reduce_modulo_vocab = true;
+  source.tokens.reserve(content.size());
+  for (char c : content) source.tokens.push_back(static_cast<unsigned char>(c));
+  return source;
+}
+
+int64_t NumWeightedTokens(int64_t batch, int64_t positions) {
+  const int64_t limit = 2 * batch * positions / 3;
+  return limit == 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
+}
+
+Batches MakeBatches(const TokenSource& source, const ExactSpec& model, uint64_t seed, int64_t steps, int64_t batch) {
+  CheckSource(source, model);
+  const int64_t num_weighted = NumWeightedTokens(batch, model.positions);
+  if (num_weighted < 2 * batch) {
+    Fail(ErrorCode::kInvalidArgument, "model.positions is " + std::to_string(model.positions) +
+                                          "; allowed: enough for two weighted tokens a sample on average");
+  }
+  Batches batches{steps, batch, model.positions, {}, {}, {}};
+  const int64_t num_starts = static_cast<int64_t>(source.tokens.size()) - model.positions;
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t sample = 0; sample < batch; ++sample) {
+      const int64_t start = Below(Draw(seed, Site::kSampleStart, step, 0, sample), num_starts);
+      for (int64_t position = 0; position < model.positions; ++position) {
+        batches.tokens.push_back(TokenAt(source, start + position, model.vocab));
+        batches.labels.push_back(TokenAt(source, start + position + 1, model.vocab));
+      }
+    }
+    const std::vector<int32_t> weights = LossWeights({seed, step, batch, model.positions, num_weighted});
+    batches.loss_weights.insert(batches.loss_weights.end(), weights.begin(), weights.end());
+  }
+  return batches;
+}
+
+std::vector<ParameterState> MakeInitialState(const ExactSpec& model, OptimizerKind optimizer, uint64_t seed) {
+  std::vector<ParameterState> state;
+  for (const ParameterSpec& parameter : Parameters(model)) {
+    ParameterState& entry = state.emplace_back();
+    for (int64_t i = 0; i < parameter.numel(); ++i) {
+      const int64_t weight =
+          Below(Draw(seed, Site::kInitialWeight, 0, parameter.tensor_id, i), 2 * model.weight_bound + 1) -
+          model.weight_bound;
+      entry.weight.push_back(weight);
+      entry.master.push_back(8 * (weight + model.weight_bound) +
+                             Below(Draw(seed, Site::kInitialMaster, 0, parameter.tensor_id, i), 8));
+    }
+    if (optimizer == OptimizerKind::kModularMomentum) entry.moment.assign(entry.weight.size(), 0);
+  }
+  return state;
+}
+
+}  // namespace plumbline::contract

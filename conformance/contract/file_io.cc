@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/file_io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "conformance/contract/error.h"
+
+namespace plumbline::contract {
+namespace {
+
+class FileDescriptor {
+ public:
+  FileDescriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+  // False where the kernel reports a delayed write error.
+  bool Close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void FailRead(const std::filesystem::path& path, const std::string& reason) {
+  Fail(ErrorCode::kInvalidArgument, path.string() + ": cannot be read: " + reason);
+}
+
+}  // namespace
+
+std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
+  FileDescriptor file(path, O_RDONLY);
+  if (file.get() < 0) FailRead(path, std::strerror(errno));
+  std::string content;
+  constexpr size_t kChunkBytes = size_t{1} << 16;
+  while (true) {
+    const size_t size = content.size();
+    content.resize(size + kChunkBytes);
+    ssize_t got;
+    do {
+      got = ::read(file.get(), content.data() + size, kChunkBytes);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) FailRead(path, std::strerror(errno));
+    content.resize(size + static_cast<size_t>(got));
+    if (got == 0) return content;
+    if (content.size() > max_bytes) FailRead(path, "longer than " + std::to_string(max_bytes) + " bytes");
+  }
+}
+
+void WriteFile(const std::filesystem::path& path, std::string_view content) {
+  const std::filesystem::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
+  const auto fail = [&] {
+    const std::string reason = std::strerror(errno);
+    ::unlink(temporary.c_str());
+    Fail(ErrorCode::kEnvironment, path.string() + ": cannot be written: " + reason);
+  };
+  FileDescriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+  if (file.get() < 0) fail();
+  for (size_t done = 0; done < content.size();) {
+    const ssize_t put = ::write(file.get(), content.data() + done, content.size() - done);
+    if (put < 0 && errno != EINTR) fail();
+    if (put > 0) done += static_cast<size_t>(put);
+  }
+  if (!file.Close()) fail();
+  if (::rename(temporary.c_str(), path.c_str()) != 0) fail();
+}
+
+}  // namespace plumbline::contract

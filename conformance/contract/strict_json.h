@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading JSON that strangers wrote: every access checks type and range and fails with one line that names the file,
+// the path of the field, its value and what is allowed. Duplicate keys and nesting beyond 64 levels are errors. Parsing
+// itself is nlohmann-json's, which stays inside the .cc file.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumbline::contract {
+
+class JsonValue {
+ public:
+  enum class Comments { kForbidden, kAllowed };
+
+  // `where` begins each message, usually the file's name.
+  static JsonValue Parse(std::string_view text, std::string_view where, Comments comments = Comments::kForbidden);
+
+  // Objects. At() demands the key; Find() does not. AllowOnly() rejects other keys and names the nearest allowed one.
+  JsonValue At(std::string_view key) const;
+  std::optional<JsonValue> Find(std::string_view key) const;
+  std::vector<std::string> Keys() const;
+  void AllowOnly(std::span<const std::string_view> keys) const;
+  void AllowOnly(std::initializer_list<std::string_view> keys) const;
+
+  // Arrays.
+  size_t Size() const;
+  JsonValue operator[](size_t index) const;
+
+  // Scalars. Int() accepts integers only (3.0 is not one).
+  int64_t Int(int64_t min = std::numeric_limits<int64_t>::min(),
+              int64_t max = std::numeric_limits<int64_t>::max()) const;
+  uint64_t UInt64() const;
+  double Number() const;  // finite
+  bool Bool() const;
+  std::string String() const;
+  // The index of the string in `allowed`.
+  size_t OneOf(std::initializer_list<std::string_view> allowed) const;
+
+  bool IsString() const;
+  bool IsObject() const;
+
+  // "case.json: model.width"
+  std::string Path() const;
+  // Throws InvalidArgument "PATH is VALUE; allowed: ALLOWED".
+  [[noreturn]] void Reject(std::string_view allowed) const;
+
+ private:
+  struct Document;
+  struct PathNode;
+  JsonValue(std::shared_ptr<const Document> document, const void* node, std::shared_ptr<const PathNode> path);
+
+  std::shared_ptr<const Document> document_;
+  const void* node_;
+  std::shared_ptr<const PathNode> path_;
+};
+
+// `text` as a JSON string literal, with quotes. Invalid UTF-8 becomes U+FFFD.
+std::string JsonQuote(std::string_view text);
+
+// The shortest decimal form that reads back as the same finite double; integers without a point.
+std::string JsonNumber(double value);
+
+// The element of `known` with the smallest edit distance to `word`, if that is at most a third of its length plus one.
+std::optional<std::string_view> Nearest(std::string_view word, std::span<const std::string_view> known);
+
+}  // namespace plumbline::contract

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/trace.h"
+
+#include <charconv>
+
+#include "conformance/contract/error.h"
+#include "conformance/contract/file_io.h"
+#include "conformance/contract/strict_json.h"
+
+namespace plumbline::contract {
+namespace {
+
+constexpr size_t kHashDigits = 16;
+
+std::string Hex(uint64_t value) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(kHashDigits, '0');
+  for (size_t i = kHashDigits; i-- > 0; value >>= 4) text[i] = kDigits[value & 15];
+  return text;
+}
+
+uint64_t ParseHex(const JsonValue& value) {
+  const std::string text = value.String();
+  uint64_t parsed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed, 16);
+  if (text.size() != kHashDigits || error != std::errc() || end != text.data() + text.size()) {
+    value.Reject("16 hexadecimal digits");
+  }
+  return parsed;
+}
+
+void AppendSlices(std::string& json, TensorKind kind, const std::vector<SliceDigest>& slices) {
+  json += ", \"" + std::string(Name(kind)) + "\": [";
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const SliceDigest& slice = slices[i];
+    json += (i ? ", [" : "[") + JsonQuote(slice.tensor) + ", " + std::to_string(slice.begin) + ", " +
+            std::to_string(slice.end) + ", \"" + Hex(slice.digest.hash) + "\"";
+    if (kind == TensorKind::kGradient) {
+      json += ", " + std::to_string(slice.digest.sum) + ", " + std::to_string(slice.digest.sum_squares) + ", " +
+              std::to_string(slice.digest.sum_indexed);
+    }
+    json += "]";
+  }
+  json += "]";
+}
+
+std::string ToJson(const StepRecord& record) {
+  std::string json = "{\"record\": \"step\", \"step\": " + std::to_string(record.step) +
+                     ", \"loss\": " + JsonNumber(record.loss) + ", \"tokens\": " + std::to_string(record.tokens);
+  for (TensorKind kind : kTensorKinds) AppendSlices(json, kind, record.of(kind));
+  if (record.comm) {
+    json += ", \"comm\": {";
+    for (const auto& [kind, count] : *record.comm) {
+      if (!json.ends_with('{')) json += ", ";
+      json += JsonQuote(kind) + ": [" + std::to_string(count.calls) + ", " + std::to_string(count.bytes) + "]";
+    }
+    json += "}, \"comm_sequence\": \"" + Hex(record.comm_sequence) + "\"";
+  }
+  return json + "}";
+}
+
+std::vector<SliceDigest> ParseSlices(const JsonValue& array, TensorKind kind) {
+  const size_t num_fields = kind == TensorKind::kGradient ? 7 : 4;
+  std::vector<SliceDigest> slices;
+  for (size_t i = 0; i < array.Size(); ++i) {
+    const JsonValue entry = array[i];
+    if (entry.Size() != num_fields) entry.Reject("an array of " + std::to_string(num_fields) + " fields");
+    SliceDigest slice;
+    slice.tensor = entry[0].String();
+    slice.begin = entry[1].Int(0);
+    slice.end = entry[2].Int(slice.begin + 1);
+    slice.digest.hash = ParseHex(entry[3]);
+    if (kind == TensorKind::kGradient) {
+      slice.digest.sum = entry[4].Int();
+      slice.digest.sum_squares = entry[5].Int();
+      slice.digest.sum_indexed = static_cast<uint64_t>(entry[6].Int(0, static_cast<int64_t>(kIndexedModulus) - 1));
+    }
+    slices.push_back(std::move(slice));
+  }
+  return slices;
+}
+
+StepRecord ParseStep(const JsonValue& root, int64_t expected_step) {
+  root.AllowOnly(
+      {"record", "step", "loss", "tokens", "gradient", "moment", "master", "weight", "comm", "comm_sequence"});
+  StepRecord record;
+  record.step = root.At("step").Int(expected_step, expected_step);
+  record.loss = root.At("loss").Number();
+  record.tokens = root.At("tokens").Int(0);
+  for (TensorKind kind : kTensorKinds) {
+    const std::optional<JsonValue> array = root.Find(Name(kind));
+    if (!array && kind != TensorKind::kMoment) root.At(Name(kind));
+    if (array) record.of(kind) = ParseSlices(*array, kind);
+  }
+  const std::optional<JsonValue> comm = root.Find("comm");
+  if (!comm) return record;
+  record.comm.emplace();
+  for (const std::string& kind : comm->Keys()) {
+    const JsonValue entry = comm->At(kind);
+    if (entry.Size() != 2) entry.Reject("[calls, bytes]");
+    (*record.comm)[kind] = {entry[0].Int(0), entry[1].Int(0)};
+  }
+  record.comm_sequence = ParseHex(root.At("comm_sequence"));
+  return record;
+}
+
+void ParseHeader(const JsonValue& root, Trace& trace) {
+  root.AllowOnly({"record", "protocol", "engine", "rank", "world", "config"});
+  if (root.At("record").String() != "header") root.At("record").Reject("\"header\" in the first line");
+  root.At("protocol").Int(1, 1);
+  trace.engine = root.At("engine").String();
+  trace.world = root.At("world").Int(1, int64_t{1} << 20);
+  trace.rank = root.At("rank").Int(0, trace.world - 1);
+  trace.config = ParseRunConfig(root.At("config"));
+}
+
+void ParseLine(const JsonValue& root, Trace& trace) {
+  switch (root.At("record").OneOf({"step", "phase", "end"})) {
+    case 0:
+      trace.steps.push_back(ParseStep(root, static_cast<int64_t>(trace.steps.size())));
+      break;
+    case 1:
+      root.AllowOnly({"record", "step", "phase"});
+      root.At("step").Int(0);
+      root.At("phase").String();
+      break;
+    default: {
+      root.AllowOnly({"record", "steps"});
+      const auto num_steps = static_cast<int64_t>(trace.steps.size());
+      root.At("steps").Int(num_steps, num_steps);
+      trace.complete = true;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view Name(TensorKind kind) {
+  constexpr std::string_view kNames[] = {"gradient", "moment", "master", "weight"};
+  return kNames[static_cast<int>(kind)];
+}
+
+TraceWriter::TraceWriter(const std::filesystem::path& out_dir, std::string_view engine, int64_t rank,
+                         const RunConfig& config) {
+  const std::filesystem::path rank_dir = out_dir / ("rank" + std::to_string(rank));
+  std::error_code error;
+  std::filesystem::create_directories(rank_dir, error);
+  path_ = rank_dir / "trace.jsonl";
+  file_.open(path_, std::ios::binary | std::ios::trunc);
+  if (error || !file_) Fail(ErrorCode::kEnvironment, path_.string() + ": cannot be written");
+  Line("{\"record\": \"header\", \"protocol\": 1, \"engine\": " + JsonQuote(engine) +
+       ", \"rank\": " + std::to_string(rank) + ", \"world\": " + std::to_string(config.world_size()) +
+       ", \"config\": " + ToJson(config) + "}");
+}
+
+void TraceWriter::Phase(int64_t step, std::string_view phase) {
+  Line("{\"record\": \"phase\", \"step\": " + std::to_string(step) + ", \"phase\": " + JsonQuote(phase) + "}");
+}
+
+void TraceWriter::Step(const StepRecord& record) { Line(ToJson(record)); }
+
+void TraceWriter::End(int64_t steps) { Line("{\"record\": \"end\", \"steps\": " + std::to_string(steps) + "}"); }
+
+void TraceWriter::Line(const std::string& json) {
+  file_ << json << '\n';
+  file_.flush();
+  if (!file_) Fail(ErrorCode::kEnvironment, path_.string() + ": cannot be written");
+}
+
+Trace ParseTrace(std::string_view text, std::string_view where) {
+  Trace trace;
+  int64_t line_number = 0;
+  while (true) {
+    const size_t newline = text.find('\n');
+    if (newline == std::string_view::npos) break;  // the rest is a line that was never finished
+    ++line_number;
+    const std::string line_where = std::string(where) + ":" + std::to_string(line_number);
+    const JsonValue root = JsonValue::Parse(text.substr(0, newline), line_where);
+    if (trace.complete) Fail(ErrorCode::kInvalidArgument, line_where + ": a line after the end record");
+    if (line_number == 1) {
+      ParseHeader(root, trace);
+    } else {
+      ParseLine(root, trace);
+    }
+    text.remove_prefix(newline + 1);
+  }
+  if (line_number == 0) Fail(ErrorCode::kInvalidArgument, std::string(where) + ": has no complete line");
+  return trace;
+}
+
+Trace ReadTrace(const std::filesystem::path& out_dir, int64_t rank) {
+  const std::string name = "rank" + std::to_string(rank) + "/trace.jsonl";
+  Trace trace = ParseTrace(ReadFile(out_dir / name), name);
+  if (trace.rank != rank) {
+    Fail(ErrorCode::kInvalidArgument,
+         name + ":1: rank is " + std::to_string(trace.rank) + "; allowed: " + std::to_string(rank));
+  }
+  return trace;
+}
+
+Certificate ParseCertificate(std::string_view json, std::string_view where) {
+  const JsonValue root = JsonValue::Parse(json, where);
+  root.AllowOnly({"quantities", "liveness"});
+  Certificate certificate;
+  const JsonValue quantities = root.At("quantities");
+  for (const std::string& name : quantities.Keys()) {
+    const JsonValue entry = quantities.At(name);
+    entry.AllowOnly({"max", "where"});
+    certificate.quantities[name] = {entry.At("max").Number(), entry.At("where").String()};
+  }
+  const JsonValue liveness = root.At("liveness");
+  for (size_t i = 0; i < liveness.Size(); ++i) {
+    const JsonValue entry = liveness[i];
+    entry.AllowOnly({"tensor", "nonzero_gradient_share", "moving_weight_share"});
+    certificate.liveness.push_back({entry.At("tensor").String(), entry.At("nonzero_gradient_share").Number(),
+                                    entry.At("moving_weight_share").Number()});
+  }
+  return certificate;
+}
+
+std::string ToJson(const Certificate& certificate) {
+  std::string json = "{\"quantities\": {";
+  for (const auto& [name, quantity] : certificate.quantities) {
+    if (!json.ends_with('{')) json += ",";
+    json += "\n  " + JsonQuote(name) + ": {\"max\": " + JsonNumber(quantity.max) +
+            ", \"where\": " + JsonQuote(quantity.where) + "}";
+  }
+  json += "},\n \"liveness\": [";
+  for (const Certificate::Liveness& entry : certificate.liveness) {
+    if (!json.ends_with('[')) json += ",";
+    json += "\n  {\"tensor\": " + JsonQuote(entry.tensor) +
+            ", \"nonzero_gradient_share\": " + JsonNumber(entry.nonzero_gradient_share) +
+            ", \"moving_weight_share\": " + JsonNumber(entry.moving_weight_share) + "}";
+  }
+  return json + "]}\n";
+}
+
+}  // namespace plumbline::contract
