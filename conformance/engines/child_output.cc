@@ -99,7 +99,8 @@ void OutputLog::Append(std::string_view text) {
   const size_t size = std::min(text.size(), static_cast<size_t>(room_bytes_));
   WriteAll(text.substr(0, size));
   room_bytes_ -= static_cast<int64_t>(size);
-  if (room_bytes_ == 0) WriteAll("\n[log cut: the engine printed more than " + std::to_string(max_bytes_) + " bytes]\n");
+  if (room_bytes_ == 0)
+    WriteAll("\n[log cut: the engine printed more than " + std::to_string(max_bytes_) + " bytes]\n");
 }
 
 void OutputLog::WriteAll(std::string_view text) {

@@ -22,8 +22,8 @@ struct Pipe {
 // Both ends close-on-exec. Throws contract::Error (Environment).
 Pipe MakePipe();
 
-// Gives what is in the pipe to `consume`, at most about 1 MiB at a time so that a flood cannot hold the caller. Returns false
-// at the end of the stream.
+// Gives what is in the pipe to `consume`, at most about 1 MiB at a time so that a flood cannot hold the caller. Returns
+// false at the end of the stream.
 bool DrainPipe(int fd, const std::function<void(std::string_view)>& consume);
 
 // The last bytes of a stream.
@@ -39,7 +39,8 @@ class Tail {
 // Standard output and error of one child, in one file in the order in which they arrive.
 class OutputLog {
  public:
-  // Creates the file; it must not exist. Throws contract::Error (Environment) here and in Drain if the file cannot be written.
+  // Creates the file; it must not exist. Throws contract::Error (Environment) here and in Drain if the file cannot be
+  // written.
   OutputLog(const std::filesystem::path& path, int64_t max_bytes);
 
   int stdout_for_child() const { return out_.write.get(); }

@@ -4,8 +4,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +97,9 @@ pid_t ForkWithSignalsBlocked(const Prepared& prepared) {
   return pid;
 }
 
+// Close-on-exec by definition. (The wrapper in glibc 2.36 is declared without extern "C".)
+int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
 // 0 once the child has executed its program, else the errno that stopped it.
 int ReadStartReport(int fd) {
   int reason = 0;
@@ -135,7 +138,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv, const std::vect
   report_write.Reset();
   int reason = ReadStartReport(report_read.get());
   if (reason == 0) {
-    pidfd_ = UniqueFd(pidfd_open(pid_, 0));  // close-on-exec by definition
+    pidfd_ = UniqueFd(OpenPidfd(pid_));
     if (pidfd_) return;
     reason = errno;
     kill(-pid_, SIGKILL);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One child process that leads its own process group: started safely from any thread, ended together with its group, always
-// reaped. It does not read the child's output (child_output.h) and knows nothing of engines.
+// One child process that leads its own process group: started safely from any thread, ended together with its group,
+// always reaped. It does not read the child's output (child_output.h) and knows nothing of engines.
 //
-// Why not posix_spawn: it cannot ask for a signal at the death of the parent. Between fork and exec the child calls only
-// async-signal-safe functions, so other threads may hold any lock meanwhile.
+// Why not posix_spawn: it cannot ask for a signal at the death of the parent. Between fork and exec the child calls
+// only async-signal-safe functions, so other threads may hold any lock meanwhile.
 #pragma once
 
 #include <sys/types.h>
@@ -28,9 +28,9 @@ std::string ToString(const ChildEnd& end);
 
 class ChildProcess {
  public:
-  // argv[0] is the path of the program. Standard input is empty; all descriptors but the standard three are closed. The child
-  // gets SIGKILL when the calling *thread* ends. Throws contract::Error beginning with `where`: InvalidArgument if the
-  // program cannot be executed, Environment if the machine cannot start it.
+  // argv[0] is the path of the program. Standard input is empty; all descriptors but the standard three are closed. The
+  // child gets SIGKILL when the calling *thread* ends. Throws contract::Error beginning with `where`: InvalidArgument
+  // if the program cannot be executed, Environment if the machine cannot start it.
   ChildProcess(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int stdout_fd,
                int stderr_fd, const std::string& where);
   ChildProcess(ChildProcess&& other) noexcept;

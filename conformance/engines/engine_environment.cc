@@ -59,8 +59,9 @@ std::vector<std::string> CommandLine(const EngineProgram& engine, const std::vec
   }
   if (reason) contract::Fail(ErrorCode::kInvalidArgument, where + ": " + reason.message());
   if (!std::filesystem::is_regular_file(status)) {
-    contract::Fail(ErrorCode::kInvalidArgument, where + ": not a file but " +
-                                                    (std::filesystem::is_directory(status) ? "a folder" : "something else"));
+    contract::Fail(
+        ErrorCode::kInvalidArgument,
+        where + ": not a file but " + (std::filesystem::is_directory(status) ? "a folder" : "something else"));
   }
   if (access(engine.program.c_str(), X_OK) != 0) {
     contract::Fail(ErrorCode::kInvalidArgument, where + ": not executable");

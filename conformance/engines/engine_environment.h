@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command lines and environments of engines: the five variables of docs/formats.md, and checks of the program file that give
-// better words than a failed exec.
+// Command lines and environments of engines: the five variables of docs/formats.md, and checks of the program file that
+// give better words than a failed exec.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct RankPlace {
   int port = 0;
 };
 
-// This process's environment without RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: a harness that was itself
-// started by a launcher of ranks must not pass its own on to an engine that starts its ranks itself.
+// This process's environment without RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: a harness that was
+// itself started by a launcher of ranks must not pass its own on to an engine that starts its ranks itself.
 std::vector<std::string> EnvironmentWithoutRank();
 // The same with the five set.
 std::vector<std::string> EnvironmentOfRank(const RankPlace& place);

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "conformance/contract/error.h"
+#include "conformance/contract/strict_json.h"
 #include "conformance/engines/child_output.h"
 #include "conformance/engines/child_process.h"
 #include "conformance/engines/engine_environment.h"
@@ -33,12 +34,13 @@ struct Answer {
   }
 };
 
-// Reads both streams until the program has ended, said too much, or run out of time. Its streams may stay open after its end
-// (a grandchild holds them), so they do not decide.
+// Reads both streams until the program has ended, said too much, or run out of time. Its streams may stay open after
+// its end (a grandchild holds them), so they do not decide.
 void Listen(ChildProcess& child, Pipe& out, Pipe& err, double deadline, Answer& answer) {
   const auto drain = [&] {
     if (out.read && !DrainPipe(out.read.get(), [&](std::string_view text) { answer.Add(text); })) out.read.Reset();
-    if (err.read && !DrainPipe(err.read.get(), [&](std::string_view text) { answer.errors.Add(text); })) err.read.Reset();
+    if (err.read && !DrainPipe(err.read.get(), [&](std::string_view text) { answer.errors.Add(text); }))
+      err.read.Reset();
   };
   while (!answer.too_long) {
     const double left_s = deadline - MonotonicSeconds();
@@ -57,7 +59,8 @@ std::string WithLastLine(const std::string& message, const Answer& answer) {
 
 void CheckEnd(const ChildProcess& child, const Answer& answer, double timeout_s, const std::string& where) {
   if (answer.too_long) {
-    contract::Fail(ErrorCode::kInvalidArgument, where + "printed more than " + std::to_string(kMaxAnswerBytes) + " bytes");
+    contract::Fail(ErrorCode::kInvalidArgument,
+                   where + "printed more than " + std::to_string(kMaxAnswerBytes) + " bytes");
   }
   if (!child.ended()) {
     char seconds[32];
@@ -74,6 +77,16 @@ void CheckEnd(const ChildProcess& child, const Answer& answer, double timeout_s,
   if (answer.text.empty()) contract::Fail(ErrorCode::kInvalidArgument, WithLastLine(where + "printed nothing", answer));
 }
 
+// Another protocol may have other keys, so its number is looked at before they are.
+void CheckProtocol(const std::string& text, const std::string& where) {
+  const contract::JsonValue root = contract::JsonValue::Parse(text, where);
+  const int64_t protocol = root.At("protocol").Int();
+  if (protocol != 1) {
+    contract::Fail(ErrorCode::kInvalidArgument,
+                   where + ": the engine speaks protocol " + std::to_string(protocol) + ", this harness protocol 1");
+  }
+}
+
 }  // namespace
 
 contract::EngineDescription Describe(const EngineProgram& engine, double timeout_s) {
@@ -88,6 +101,7 @@ contract::EngineDescription Describe(const EngineProgram& engine, double timeout
   Answer answer;
   Listen(child, out, err, deadline, answer);
   CheckEnd(child, answer, timeout_s, where + ": describe: ");
+  CheckProtocol(answer.text, where + ": describe");
   return contract::ParseEngineDescription(answer.text, where + ": describe");
 }
 

@@ -8,8 +8,9 @@
 
 namespace plumbline::conformance {
 
-// Valid UTF-8 without control characters, at most max_bytes long ("..." where it was cut, never inside a character). Runs of
-// white space and control characters become one space, at the ends none; each byte that is not UTF-8 becomes '?'.
+// Valid UTF-8 without control characters, at most max_bytes long ("..." where it was cut, never inside a character).
+// Runs of white space and control characters become one space, at the ends none; each byte that is not UTF-8 becomes
+// '?'.
 std::string OneLine(std::string_view text, size_t max_bytes = 400);
 
 // The last line that is not blank, as OneLine gives it; empty if there is none.
