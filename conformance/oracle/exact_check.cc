@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/oracle/exact_check.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::Digest;
+using contract::TensorKind;
+using reports::CheckOutcome;
+
+// Shows what a reader can check by hand: the sums, and for kinds without sums only that the hashes differ.
+std::string Detail(TensorKind kind, const Digest& truth, const Digest& candidate) {
+  if (kind != TensorKind::kGradient) return "hashes differ";
+  return "sum " + std::to_string(candidate.sum) + " for " + std::to_string(truth.sum) + ", sum of squares " +
+         std::to_string(candidate.sum_squares) + " for " + std::to_string(truth.sum_squares);
+}
+
+Divergence Scalar(int64_t step, const char* quantity, double truth, double candidate) {
+  return {step, quantity, "", 0, std::to_string(candidate) + " for " + std::to_string(truth)};
+}
+
+// Tensors of one kind and step; adds to `compared`.
+std::optional<Divergence> CompareTensors(const std::vector<contract::ParameterSpec>& parameters, int64_t step,
+                                         TensorKind kind, const StepDigest& truth, const StepDigest& candidate,
+                                         int64_t& compared) {
+  const std::vector<Digest>& expected = truth.tensors[static_cast<int>(kind)];
+  const std::vector<Digest>& found = candidate.tensors[static_cast<int>(kind)];
+  if (expected.size() != found.size()) {
+    return Divergence{step, std::string(Name(kind)), "", 0,
+                      std::to_string(found.size()) + " tensors for " + std::to_string(expected.size())};
+  }
+  std::optional<Divergence> first;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ++compared;
+    if (expected[i] == found[i]) continue;
+    if (!first) {
+      first = Divergence{step, std::string(Name(kind)), parameters[i].name, 0, Detail(kind, expected[i], found[i])};
+    }
+    ++first->num_tensors;
+  }
+  return first;
+}
+
+std::optional<Divergence> CompareStep(const std::vector<contract::ParameterSpec>& parameters, int64_t step,
+                                      const StepDigest& truth, const StepDigest& candidate, int64_t& compared) {
+  compared += 2;
+  if (truth.tokens != candidate.tokens) {
+    return Scalar(step, "tokens", static_cast<double>(truth.tokens), static_cast<double>(candidate.tokens));
+  }
+  std::optional<Divergence> first;
+  // A wrong loss value does not enter the training; a gradient that differs as well is the better lead, so it is looked
+  // at too.
+  if (!(truth.loss == candidate.loss)) first = Scalar(step, "loss", truth.loss, candidate.loss);
+  for (TensorKind kind : contract::kTensorKinds) {
+    auto divergence = CompareTensors(parameters, step, kind, truth, candidate, compared);
+    if (!divergence) continue;
+    if (first) divergence->detail += "; loss " + first->detail;
+    return divergence;
+  }
+  return first;
+}
+
+std::string Describe(const Divergence& divergence) {
+  std::string text = "step " + std::to_string(divergence.step) + ": " + divergence.quantity;
+  if (!divergence.tensor.empty()) text += " of " + divergence.tensor;
+  text += " differs from the reference: " + divergence.detail;
+  if (divergence.num_tensors > 1) {
+    text += "; in this step it differs in " + std::to_string(divergence.num_tensors) + " tensors";
+  }
+  return text;
+}
+
+}  // namespace
+
+ExactResult CompareExactly(const contract::ExactSpec& model, const RunDigest& truth, const RunDigest& candidate) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  ExactResult result;
+  result.check.name = "exact";
+  if (truth.steps.size() != candidate.steps.size()) {
+    result.check.outcome = CheckOutcome::kFail;
+    result.check.detail = std::to_string(candidate.steps.size()) + " steps for " + std::to_string(truth.steps.size());
+    return result;
+  }
+  for (size_t step = 0; step < truth.steps.size() && !result.divergence; ++step) {
+    result.divergence = CompareStep(parameters, static_cast<int64_t>(step), truth.steps[step], candidate.steps[step],
+                                    result.check.compared);
+  }
+  if (result.divergence) {
+    result.check.outcome = CheckOutcome::kFail;
+    result.check.detail = Describe(*result.divergence);
+  } else if (result.check.compared == 0) {
+    result.check.outcome = CheckOutcome::kVacuous;
+    result.check.detail = "nothing was compared";
+  }
+  return result;
+}
+
+}  // namespace plumbline::conformance

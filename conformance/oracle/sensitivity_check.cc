@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/oracle/sensitivity_check.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using reports::CheckOutcome;
+using reports::CheckRecord;
+
+// The largest integer up to which every integer is exact in the type, and sums of terms stay exact below.
+constexpr double kExactF32 = 16777216;  // 2^24
+constexpr double kExactBf16 = 256;      // 2^8
+
+struct Limit {
+  const char* quantity;
+  double max;
+};
+
+std::vector<Limit> LimitsOf(DType storage) {
+  return {{"activation_sum", kExactF32 - 1},
+          {"gradient_sum", kExactF32 - 1},
+          {"stored", storage == DType::kBF16 ? kExactBf16 : kExactF32},
+          {"fold_input", kExactF32 - 1},
+          {"gradient", kExactF32},
+          {"state", kExactF32}};
+}
+
+std::string Number(double value) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.10g", value);
+  return text;
+}
+
+std::string Percent(double share) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+  return text;
+}
+
+}  // namespace
+
+CheckRecord CheckCertificate(const contract::Certificate& certificate, DType storage) {
+  CheckRecord check{"certificate", CheckOutcome::kPass, 0, ""};
+  for (const Limit& limit : LimitsOf(storage)) {
+    const auto found = certificate.quantities.find(limit.quantity);
+    ++check.compared;
+    if (found == certificate.quantities.end()) {
+      check.outcome = CheckOutcome::kVacuous;
+      check.detail = std::string("the reference did not measure ") + limit.quantity;
+      return check;
+    }
+    if (found->second.max <= limit.max) continue;
+    check.outcome = CheckOutcome::kVacuous;
+    check.detail = std::string(limit.quantity) + " reaches " + Number(found->second.max) + " (" + found->second.where +
+                   "); allowed: " + Number(limit.max) + " for " + std::string(Name(storage));
+    return check;
+  }
+  const auto& stored = certificate.quantities.at("stored");
+  check.detail = "largest stored value " + Number(stored.max) + " (" + stored.where + ")";
+  return check;
+}
+
+CheckRecord CheckLiveness(const contract::Certificate& certificate) {
+  CheckRecord check{"liveness", CheckOutcome::kPass, 0, ""};
+  double least_nonzero = 1;
+  double least_moving = 1;
+  for (const contract::Certificate::Liveness& entry : certificate.liveness) {
+    check.compared += 2;
+    least_nonzero = std::min(least_nonzero, entry.nonzero_gradient_share);
+    least_moving = std::min(least_moving, entry.moving_weight_share);
+    if (entry.nonzero_gradient_share >= kMinLiveShare && entry.moving_weight_share >= kMinLiveShare) continue;
+    check.outcome = CheckOutcome::kVacuous;
+    check.detail = entry.tensor + ": " + Percent(entry.nonzero_gradient_share) + " of gradients are not zero and " +
+                   Percent(entry.moving_weight_share) + " of weights move; at least " + Percent(kMinLiveShare) +
+                   " of each is needed";
+    return check;
+  }
+  if (check.compared == 0) {
+    check.outcome = CheckOutcome::kVacuous;
+    check.detail = "the reference measured no tensor";
+    return check;
+  }
+  check.detail = "in every tensor at least " + Percent(least_nonzero) + " of gradients are not zero and " +
+                 Percent(least_moving) + " of weights move in a step";
+  return check;
+}
+
+Amplification MeasureAmplification(const std::string& kind, const contract::TensorFile& truth,
+                                   const contract::TensorFile& perturbed) {
+  Amplification result{kind, 0, 0};
+  for (const contract::HostTensor& tensor : truth.tensors) {
+    if (!tensor.name.starts_with("weight/")) continue;
+    const std::vector<int64_t> expected = contract::ToInt64(tensor);
+    const std::vector<int64_t> found = contract::ToInt64(perturbed.Find(tensor.name));
+    result.total += static_cast<int64_t>(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) result.differing += i >= found.size() || expected[i] != found[i];
+  }
+  return result;
+}
+
+CheckRecord CheckAmplification(const std::vector<Amplification>& measured, int64_t steps) {
+  CheckRecord check{"amplification", CheckOutcome::kPass, 0, ""};
+  for (const Amplification& entry : measured) {
+    check.compared += entry.total;
+    check.detail += (check.detail.empty() ? "" : ", ") + entry.kind + " " + Percent(entry.share());
+    if (!(entry.share() >= kMinAmplification)) check.outcome = CheckOutcome::kVacuous;
+  }
+  check.detail = "one unit added changes, " + std::to_string(steps) + " steps later, of all weights: " + check.detail;
+  if (measured.empty() || check.compared == 0 || steps < kMinAmplifyingSteps) check.outcome = CheckOutcome::kVacuous;
+  if (check.outcome == CheckOutcome::kVacuous) {
+    check.detail += "; at least " + Percent(kMinAmplification) + " after at least " +
+                    std::to_string(kMinAmplifyingSteps) + " steps is needed";
+  }
+  return check;
+}
+
+}  // namespace plumbline::conformance
