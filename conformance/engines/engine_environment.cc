@@ -50,10 +50,11 @@ std::vector<std::string> EnvironmentOfRank(const RankPlace& place) {
   return environment;
 }
 
-std::vector<std::string> CommandLine(const EngineProgram& engine, const std::vector<std::string>& args) {
-  const std::string where = "engine " + engine.program.string();
+std::vector<std::string> CommandLine(const std::filesystem::path& program, const std::vector<std::string>& extra_args,
+                                     const std::vector<std::string>& args) {
+  const std::string where = "engine " + program.string();
   std::error_code reason;
-  const std::filesystem::file_status status = std::filesystem::status(engine.program, reason);
+  const std::filesystem::file_status status = std::filesystem::status(program, reason);
   if (status.type() == std::filesystem::file_type::not_found) {
     contract::Fail(ErrorCode::kInvalidArgument, where + ": no such file");
   }
@@ -63,12 +64,12 @@ std::vector<std::string> CommandLine(const EngineProgram& engine, const std::vec
         ErrorCode::kInvalidArgument,
         where + ": not a file but " + (std::filesystem::is_directory(status) ? "a folder" : "something else"));
   }
-  if (access(engine.program.c_str(), X_OK) != 0) {
+  if (access(program.c_str(), X_OK) != 0) {
     contract::Fail(ErrorCode::kInvalidArgument, where + ": not executable");
   }
   // Absolute, since execve searches no PATH and an engine may look at its own name.
-  std::vector<std::string> command = {std::filesystem::absolute(engine.program).string()};
-  command.insert(command.end(), engine.extra_args.begin(), engine.extra_args.end());
+  std::vector<std::string> command = {std::filesystem::absolute(program).string()};
+  command.insert(command.end(), extra_args.begin(), extra_args.end());
   command.insert(command.end(), args.begin(), args.end());
   return command;
 }

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
-
-#include "conformance/engines/engine_program.h"
 
 namespace plumbline::conformance {
 
@@ -23,8 +22,9 @@ std::vector<std::string> EnvironmentWithoutRank();
 // The same with the five set.
 std::vector<std::string> EnvironmentOfRank(const RankPlace& place);
 
-// PROGRAM [extra_args] args. InvalidArgument if the file is missing, not a file, or not executable.
-std::vector<std::string> CommandLine(const EngineProgram& engine, const std::vector<std::string>& args);
+// PROGRAM, absolute, and then args. InvalidArgument if the file is missing, not a file, or not executable.
+std::vector<std::string> CommandLine(const std::filesystem::path& program, const std::vector<std::string>& extra_args,
+                                     const std::vector<std::string>& args);
 
 // A TCP port of the loopback interface that was free a moment ago: rank 0 binds it when it starts. Environment if there
 // is none.

@@ -90,7 +90,7 @@ void CheckProtocol(const std::string& text, const std::string& where) {
 }  // namespace
 
 contract::EngineDescription Describe(const EngineProgram& engine, double timeout_s) {
-  const std::vector<std::string> command = CommandLine(engine, {"describe"});
+  const std::vector<std::string> command = CommandLine(engine.program, engine.extra_args, {"describe"});
   const std::string where = "engine " + engine.program.string();
   const double deadline = MonotonicSeconds() + timeout_s;
   Pipe out = MakePipe();

@@ -32,7 +32,7 @@ EngineStart::Rank StartOne(const std::vector<std::string>& command, const std::v
 EngineStart::EngineStart(const EngineProgram& engine, const std::vector<std::string>& args,
                          std::optional<int64_t> copies, const std::filesystem::path& log_prefix,
                          int64_t max_log_bytes) {
-  const std::vector<std::string> command = CommandLine(engine, args);
+  const std::vector<std::string> command = CommandLine(engine.program, engine.extra_args, args);
   const std::string where = "engine " + engine.program.string();
   if (!copies) {
     ranks_.push_back(StartOne(command, EnvironmentWithoutRank(), log_prefix.string() + ".log", max_log_bytes, where));

@@ -32,22 +32,22 @@ enum class CheckOutcome { kPass, kFail, kVacuous, kNotApplicable };
 std::string_view Name(CheckOutcome outcome);  // "pass", "fail", "vacuous", "not_applicable"
 
 struct CheckRecord {
-  std::string name;
+  std::string name = {};
   CheckOutcome outcome = CheckOutcome::kPass;
   int64_t compared = 0;  // values compared
-  std::string detail;
+  std::string detail = {};
   friend bool operator==(const CheckRecord&, const CheckRecord&) = default;
 };
 
 struct CaseRecord {
-  std::string id;
+  std::string id = {};
   Verdict verdict = Verdict::kPass;
   bool expected_unsupported = false;  // on the engine's list of expected UNSUPPORTED
-  std::string engine;
-  std::map<std::string, std::string> axes;
-  std::vector<CheckRecord> checks;
-  std::string message;    // one line
-  std::string reproduce;  // one command line
+  std::string engine = {};
+  std::map<std::string, std::string> axes = {};
+  std::vector<CheckRecord> checks = {};
+  std::string message = {};    // one line
+  std::string reproduce = {};  // one command line
   double seconds = 0;
   int64_t steps = 0;
   int64_t ranks = 0;
@@ -55,14 +55,14 @@ struct CaseRecord {
 };
 
 struct DefectRecord {
-  std::string id;
-  std::string title;
+  std::string id = {};
+  std::string title = {};
   bool caught = false;
-  Verdict verdict = Verdict::kPass;    // of the run with the defect turned on
-  std::vector<std::string> caught_by;  // names of checks
-  int64_t first_step = -1;             // -1: none
-  std::string tensor;
-  std::string message;
+  Verdict verdict = Verdict::kPass;         // of the run with the defect turned on
+  std::vector<std::string> caught_by = {};  // names of checks
+  int64_t first_step = -1;                  // -1: none
+  std::string tensor = {};
+  std::string message = {};
   friend bool operator==(const DefectRecord&, const DefectRecord&) = default;
 };
 
@@ -81,15 +81,15 @@ struct VerdictTotals {
 };
 
 struct TextSource {
-  std::string name;
+  std::string name = {};
   int64_t size_bytes = 0;
   friend bool operator==(const TextSource&, const TextSource&) = default;
 };
 
 struct EngineRecord {
-  std::string name;
-  std::string version;
-  std::string program;  // file name, no folder
+  std::string name = {};
+  std::string version = {};
+  std::string program = {};  // file name, no folder
   friend bool operator==(const EngineRecord&, const EngineRecord&) = default;
 };
 
@@ -101,20 +101,20 @@ struct ShardRecord {
 
 struct Record {
   std::string command = "verify";
-  std::string created;  // UTC, "2030-01-31T23:59:59Z"
+  std::string created = {};  // UTC, "2030-01-31T23:59:59Z"
   uint64_t seed = 0;
-  std::map<std::string, std::string> options;
-  TextSource text;
+  std::map<std::string, std::string> options = {};
+  TextSource text = {};
   // Fingerprint: "compiler", "build_mode", "libtorch", "os", "cpu_model", "cores", "commit", ...
-  std::map<std::string, std::string> environment;
-  EngineRecord engine;
-  ShardRecord shard;
-  std::vector<int64_t> missing_shards;  // of a partial merge; never empty-by-accident: such a record cannot exit 0
+  std::map<std::string, std::string> environment = {};
+  EngineRecord engine = {};
+  ShardRecord shard = {};
+  std::vector<int64_t> missing_shards = {};  // of a partial merge; never empty-by-accident: such a record cannot exit 0
   bool interrupted = false;
   int64_t listed = 0;  // cases of this shard's list, counted when the list was made
-  std::vector<CaseRecord> cases;
-  std::vector<DefectRecord> defects;
-  VerdictTotals totals;
+  std::vector<CaseRecord> cases = {};
+  std::vector<DefectRecord> defects = {};
+  VerdictTotals totals = {};
   int64_t exit_code = 0;
   friend bool operator==(const Record&, const Record&) = default;
 };
