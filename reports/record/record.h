@@ -109,7 +109,7 @@ struct Record {
   std::map<std::string, std::string> environment = {};
   EngineRecord engine = {};
   ShardRecord shard = {};
-  std::vector<int64_t> missing_shards = {};  // of a partial merge; never empty-by-accident: such a record cannot exit 0
+  std::vector<int64_t> missing_shards = {};  // of a partial merge, which never has exit code 0
   bool interrupted = false;
   int64_t listed = 0;  // cases of this shard's list, counted when the list was made
   std::vector<CaseRecord> cases = {};

@@ -156,11 +156,11 @@ class Field {
   void DemandKeys(std::initializer_list<std::string_view> keys) const {
     if (!node_.is_object()) Reject("an object");
     for (std::string_view key : keys) {
-      if (!node_.contains(std::string(key))) throw RecordError(path_ + " has no \"" + std::string(key) + "\"");
+      if (!node_.contains(std::string(key))) throw RecordError(Where() + " has no \"" + std::string(key) + "\"");
     }
     for (const auto& item : node_.items()) {
       if (std::find(keys.begin(), keys.end(), item.key()) == keys.end()) {
-        throw RecordError(path_ + " has the unknown key \"" + item.key() + "\"");
+        throw RecordError(Where() + " has the unknown key \"" + item.key() + "\"");
       }
     }
   }
@@ -219,10 +219,12 @@ class Field {
   }
 
  private:
+  std::string Where() const { return path_.empty() ? "the record" : path_; }
+
   [[noreturn]] void Reject(const std::string& allowed) const {
     std::string value = node_.dump(-1, ' ', true);
     if (value.size() > 60) value = value.substr(0, 60) + "...";
-    throw RecordError((path_.empty() ? "the record" : path_) + " is " + value + "; allowed: " + allowed);
+    throw RecordError(Where() + " is " + value + "; allowed: " + allowed);
   }
 
   const Json& node_;
