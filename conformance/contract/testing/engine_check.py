@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+# Isolated Python leaves out the script's own folder; and a source tree is no place for byte code.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
 
 from exact_family import train
 from independent_check import TEXT, digest, initial_state, make_batch, parameters
