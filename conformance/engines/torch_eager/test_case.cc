@@ -32,21 +32,20 @@ contract::ExactSpec GroupedWithDropout() {
 }
 
 contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::OptimizerKind optimizer,
-                                contract::DType storage, int64_t steps) {
-  constexpr int64_t kBatch = 6;
+                                contract::DType storage, int64_t steps, int64_t batch) {
   contract::CaseData data;
   data.spec.id = "witness";
   data.spec.model = model;
   data.spec.seed = 0x1234567890ull;
   data.spec.steps = steps;
-  data.spec.config.train_batch_size = data.spec.config.micro_batch_size = kBatch;
+  data.spec.config.train_batch_size = data.spec.config.micro_batch_size = batch;
   data.spec.config.optimizer = optimizer;
   data.spec.config.storage = storage;
   data.parameters = contract::Parameters(model);
   data.state = contract::MakeInitialState(model, optimizer, data.spec.seed);
   const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
                                         .reduce_modulo_vocab = true};
-  data.batches = contract::MakeBatches(source, model, data.spec.seed, steps, kBatch);
+  data.batches = contract::MakeBatches(source, model, data.spec.seed, steps, batch);
   return data;
 }
 

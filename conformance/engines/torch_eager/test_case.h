@@ -12,8 +12,8 @@ namespace plumbline::conformance::torch_eager {
 contract::ExactSpec Dense();
 contract::ExactSpec GroupedWithDropout();  // two query heads a key/value head, other bounds, dropout
 
-// Six samples a batch, seed above 2^32, one micro-batch on one rank.
+// Seed above 2^32, one micro-batch on one rank.
 contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::OptimizerKind optimizer,
-                                contract::DType storage, int64_t steps);
+                                contract::DType storage, int64_t steps, int64_t batch = 6);
 
 }  // namespace plumbline::conformance::torch_eager

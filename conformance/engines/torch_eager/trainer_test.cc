@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -72,6 +73,32 @@ TEST(Trainer, UpdatesFollowTheDocumentBeyondTheModuliOfTheCounter) {
       EXPECT_GT(num_negative, 0) << "no gradient was below every modulus";
     }
   }
+}
+
+// Small cases cannot show a weight gradient that passed through bf16: every integer up to 256 survives that.
+TEST(Trainer, Bf16StorageKeepsGradientsThatBf16CannotHold) {
+  contract::ExactSpec model = Dense();
+  model.positions = 16;
+  model.gradient_fold_bound = 8;  // T g c = 256: activations and their gradients still fit
+  const OptimizerKind optimizer = OptimizerKind::kModularMomentum;
+  const contract::CaseData fp32 = MakeTestCase(model, optimizer, contract::DType::kF32, /*steps=*/3, /*batch=*/32);
+  const contract::CaseData bf16 = MakeTestCase(model, optimizer, contract::DType::kBF16, /*steps=*/3, /*batch=*/32);
+  Trainer fp32_trainer(fp32), bf16_trainer(bf16);
+  int64_t num_unrepresentable = 0;
+  for (int64_t step = 0; step < 3; ++step) {
+    for (Trainer* trainer : {&fp32_trainer, &bf16_trainer}) {
+      trainer->Forward(step);
+      trainer->Backward();
+      trainer->Update();
+    }
+    for (size_t p = 0; p < fp32.parameters.size(); ++p) {
+      const std::vector<int64_t> gradient = fp32_trainer.Values(TensorKind::kGradient, p);
+      num_unrepresentable +=
+          std::count_if(gradient.begin(), gradient.end(), [](int64_t d) { return std::abs(d) > 256 && d % 2 != 0; });
+      EXPECT_EQ(gradient, bf16_trainer.Values(TensorKind::kGradient, p)) << fp32.parameters[p].name << ", " << step;
+    }
+  }
+  EXPECT_GT(num_unrepresentable, 10);
 }
 
 TEST(Trainer, CountsTheTokensThatWeigh) {
