@@ -153,10 +153,12 @@ def check(tree, files):
 
 
 def code_files(tree):
-    """Tracked files; without git (an unpacked archive), all files that are not Bazel's or hidden."""
-    listed = subprocess.run(["git", "-C", str(tree), "ls-files", "-z"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    names = listed.stdout.decode().split("\0") if listed.returncode == 0 else [
-        path.relative_to(tree).as_posix() for path in tree.glob("**/*") if path.is_file()]
+    """Tracked files; without git, or outside of a clone, all files that are not Bazel's or hidden."""
+    try:
+        listed = subprocess.run(["git", "-C", str(tree), "ls-files", "-z"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        names = listed.stdout.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError):
+        names = [path.relative_to(tree).as_posix() for path in tree.glob("**/*") if path.is_file()]
     return sorted(name for name in names
                   if name.endswith(CODE) and not name.startswith((".", "bazel-", "third_party/")) and (tree / name).is_file())
 
