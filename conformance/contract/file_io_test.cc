@@ -3,42 +3,20 @@
 #include "conformance/contract/file_io.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
 
 #include "conformance/contract/testing/error_message.h"
+#include "conformance/contract/testing/file_size_limit.h"
 #include "conformance/contract/testing/temporary_folder.h"
 
 namespace plumbline::contract {
 namespace {
 
 using testing::ErrorMessage;
+using testing::FileSizeLimit;
 using testing::TemporaryFolder;
-
-// Files that this process may write stop growing at `bytes`: what a full disk looks like, for root too.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
-    const rlimit limit{bytes, old_limit_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
-    ::signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit old_limit_{};
-  void (*old_handler_)(int) = nullptr;
-};
 
 int NumFiles(const std::filesystem::path& folder) {
   int count = 0;

@@ -14,7 +14,8 @@ namespace plumbline::defects::testing {
 #define PLUMBLINE_FAKE_TWICE(x) (2 * (x))
 
 int FakeStep(int count, int step) {
-  int result = PLUMBLINE_FAKE_TWICE(SumTo(count));
+  int result = PLUMBLINE_FAKE_TWICE(SumTo(  // a comment inside of the edited text
+      count));
   if (step > 0)
     result += step;
   else
