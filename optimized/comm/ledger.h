@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator that keeps books: calls and bytes by kind, and a digest of what was called in which order. It changes
+// nothing else. What counts as bytes is stated in docs/formats.md; with one rank nothing is counted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "conformance/contract/trace.h"
+#include "optimized/comm/communicator.h"
+
+namespace plumbline::optimized {
+
+struct LedgerEntry {
+  std::map<std::string, contract::CommCount>
+      by_kind;            // kinds that were called; barriers move no bytes and are left out
+  uint64_t sequence = 0;  // digest of kinds, types, sizes and tags in order
+};
+
+class LedgerCommunicator final : public Communicator {
+ public:
+  explicit LedgerCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  // What was called since the last Take.
+  LedgerEntry Take();
+
+  int64_t rank() const override { return inner_->rank(); }
+  int64_t size() const override { return inner_->size(); }
+  Handle AllReduce(const Buffer& buffer, const CallOptions& options) override;
+  Handle ReduceScatter(const Buffer& input, const Buffer& output, const CallOptions& options) override;
+  Handle AllGather(const Buffer& input, const Buffer& output, const CallOptions& options) override;
+  Handle Barrier(const CallOptions& options) override;
+  void Abort(const std::string& reason) override { inner_->Abort(reason); }
+
+ private:
+  void Book(CollectiveKind kind, const Buffer& largest, const std::string& tag);
+
+  std::unique_ptr<Communicator> inner_;
+  LedgerEntry entry_;
+};
+
+}  // namespace plumbline::optimized

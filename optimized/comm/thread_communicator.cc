@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// See thread_communicator.h. The n-th call of a rank on a stream is matched with the n-th call of the others on that
+// stream.
+//
+// Locking: one mutex guards all bookkeeping. Memory of the ranks is moved outside of it, by the last arriver, while the
+// call is kExecuting; whoever wants to leave a call (time-out, abort, destroyed handle) waits for the end of kExecuting
+// first, so that no rank's buffers vanish under the executor.
+#include "optimized/comm/thread_communicator.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "conformance/contract/error.h"
+#include "conformance/contract/instrumentation.h"
+#include "optimized/comm/collective_math.h"
+
+namespace plumbline::optimized {
+namespace {
+
+using contract::ErrorCode;
+
+// What all ranks must agree on.
+struct Signature {
+  CollectiveKind kind;
+  contract::DType dtype;
+  int64_t input_elems;
+  std::string tag;
+
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
+std::string Text(const Signature& call) {
+  return std::string(Name(call.kind)) + " of " + std::to_string(call.input_elems) + " " +
+         std::string(contract::Name(call.dtype)) + " \"" + call.tag + "\"";
+}
+
+struct Call {
+  enum class State { kPending, kExecuting, kDone };
+
+  Call(Signature call_signature, int64_t first, int64_t size)
+      : signature(std::move(call_signature)), first_rank(first), inputs(size), outputs(size), arrived(size, false) {}
+
+  Signature signature;
+  int64_t first_rank;
+  std::vector<Buffer> inputs;
+  std::vector<Buffer> outputs;
+  std::vector<bool> arrived;
+  int64_t num_arrived = 0;
+  State state = State::kPending;
+};
+
+const char* RangeName(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kReduceScatter:
+      return contract::range::kReduceScatter;
+    case CollectiveKind::kAllGather:
+      return contract::range::kAllGather;
+    default:
+      return contract::range::kAllReduce;  // a barrier is an all-reduce of nothing
+  }
+}
+
+void Execute(const Call& call) {
+  switch (call.signature.kind) {
+    case CollectiveKind::kAllReduce:
+      return AllReduceMemory(call.inputs);
+    case CollectiveKind::kReduceScatter:
+      return ReduceScatterMemory(call.inputs, call.outputs);
+    case CollectiveKind::kAllGather:
+      return AllGatherMemory(call.inputs, call.outputs);
+    case CollectiveKind::kBarrier:
+      return;
+  }
+}
+
+std::string RankList(const std::vector<bool>& arrived) {
+  std::string text;
+  for (size_t rank = 0; rank < arrived.size(); ++rank) {
+    if (!arrived[rank]) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return text;
+}
+
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(int64_t size) : size_(size), next_(size) {}
+
+  int64_t size() const { return size_; }
+
+  std::shared_ptr<Call> Post(int64_t rank, int stream, Signature signature, const Buffer& input, const Buffer& output) {
+    std::unique_lock lock(mutex_);
+    ThrowIfAborted();
+    const std::shared_ptr<Call> call = Join(rank, stream, std::move(signature));
+    call->inputs[rank] = input;
+    call->outputs[rank] = output;
+    call->arrived[rank] = true;
+    if (++call->num_arrived == size_) {
+      call->state = Call::State::kExecuting;
+      lock.unlock();
+      Execute(*call);
+      lock.lock();
+      call->state = Call::State::kDone;
+      changed_.notify_all();
+    }
+    return call;
+  }
+
+  void Wait(const Call& call, const CallOptions& options) {
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(options.timeout);
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline, [&] { return call.state == Call::State::kDone || aborted_; });
+    WaitWhileExecuting(lock, call);
+    if (call.state == Call::State::kDone) return;
+    if (!aborted_) {
+      AbortLocked(ErrorCode::kTimeout, Text(call.signature) + " timed out after " +
+                                           std::to_string(options.timeout.count()) +
+                                           " s; missing ranks: " + RankList(call.arrived));
+    }
+    ThrowIfAborted();
+  }
+
+  // The rank leaves the call; afterwards nobody touches its buffers.
+  void Leave(int64_t rank, const Call& call) {
+    std::unique_lock lock(mutex_);
+    WaitWhileExecuting(lock, call);
+    if (call.state == Call::State::kDone || aborted_) return;
+    AbortLocked(ErrorCode::kInternal,
+                "rank " + std::to_string(rank) + " gave up " + Text(call.signature) + " without waiting for it");
+  }
+
+  void Abort(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    AbortLocked(ErrorCode::kInternal, reason);
+  }
+
+ private:
+  // A stream's calls that not all ranks have made yet; calls[0] has the number `first`.
+  struct Stream {
+    int64_t first = 0;
+    std::deque<std::shared_ptr<Call>> calls;
+  };
+
+  std::shared_ptr<Call> Join(int64_t rank, int stream_id, Signature signature) {
+    Stream& stream = streams_[stream_id];
+    const int64_t number = next_[rank][stream_id]++;
+    const auto place = static_cast<size_t>(number - stream.first);
+    if (place == stream.calls.size()) {
+      stream.calls.push_back(std::make_shared<Call>(std::move(signature), rank, size_));
+    } else if (stream.calls[place]->signature != signature) {
+      const Call& other = *stream.calls[place];
+      AbortLocked(ErrorCode::kInternal, "collective mismatch in call " + std::to_string(number) + " of stream " +
+                                            std::to_string(stream_id) + ": rank " + std::to_string(other.first_rank) +
+                                            " calls " + Text(other.signature) + ", rank " + std::to_string(rank) +
+                                            " calls " + Text(signature));
+      ThrowIfAborted();
+    }
+    const std::shared_ptr<Call> call = stream.calls[place];
+    // Each rank posts in order, so the call that the last rank completes is always the oldest.
+    if (call->num_arrived + 1 == size_) {
+      contract::Check(place == 0, "calls of a stream complete in order");
+      stream.calls.pop_front();
+      ++stream.first;
+    }
+    return call;
+  }
+
+  void WaitWhileExecuting(std::unique_lock<std::mutex>& lock, const Call& call) {
+    changed_.wait(lock, [&] { return call.state != Call::State::kExecuting; });
+  }
+
+  void AbortLocked(ErrorCode code, const std::string& reason) {
+    if (!aborted_) aborted_.emplace(code, reason);
+    changed_.notify_all();
+  }
+
+  void ThrowIfAborted() const {
+    if (aborted_) throw contract::Error(*aborted_);
+  }
+
+  const int64_t size_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, Stream> streams_;
+  std::vector<std::map<int, int64_t>> next_;  // per rank and stream: the number of its next call
+  std::optional<contract::Error> aborted_;
+};
+
+class ThreadOperation final : public Handle::Operation {
+ public:
+  ThreadOperation(std::shared_ptr<ThreadGroup> group, int64_t rank, std::shared_ptr<Call> call, CallOptions options)
+      : group_(std::move(group)), rank_(rank), call_(std::move(call)), options_(std::move(options)) {}
+
+  ~ThreadOperation() override { group_->Leave(rank_, *call_); }
+
+  void Wait() override {
+    const contract::ScopedRange range(contract::Category::kComm, RangeName(call_->signature.kind));
+    group_->Wait(*call_, options_);
+  }
+
+ private:
+  std::shared_ptr<ThreadGroup> group_;
+  int64_t rank_;
+  std::shared_ptr<Call> call_;
+  CallOptions options_;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int64_t rank) : group_(std::move(group)), rank_(rank) {}
+
+  int64_t rank() const override { return rank_; }
+  int64_t size() const override { return group_->size(); }
+
+  Handle AllReduce(const Buffer& buffer, const CallOptions& options) override {
+    RequireSummable(buffer, "all_reduce");
+    return Post(CollectiveKind::kAllReduce, buffer, buffer, options);
+  }
+
+  Handle ReduceScatter(const Buffer& input, const Buffer& output, const CallOptions& options) override {
+    RequireSummable(input, "reduce_scatter");
+    RequireParts(input, output, "reduce_scatter");
+    return Post(CollectiveKind::kReduceScatter, input, output, options);
+  }
+
+  Handle AllGather(const Buffer& input, const Buffer& output, const CallOptions& options) override {
+    RequireParts(output, input, "all_gather");
+    return Post(CollectiveKind::kAllGather, input, output, options);
+  }
+
+  Handle Barrier(const CallOptions& options) override {
+    return Post(CollectiveKind::kBarrier, Buffer{}, Buffer{}, options);
+  }
+
+  void Abort(const std::string& reason) override { group_->Abort(reason); }
+
+ private:
+  void RequireParts(const Buffer& whole, const Buffer& part, const std::string& kind) const {
+    if (whole.elems == part.elems * size() && whole.dtype == part.dtype) return;
+    contract::Fail(ErrorCode::kInvalidArgument, kind + " on rank " + std::to_string(rank_) + ": " +
+                                                    std::to_string(whole.elems) + " elements are not " +
+                                                    std::to_string(size()) + " parts of " + std::to_string(part.elems) +
+                                                    " of the same type");
+  }
+
+  // Refused here: an exception in the executing rank would leave the others without an answer.
+  void RequireSummable(const Buffer& buffer, const std::string& kind) const {
+    using contract::DType;
+    if (buffer.dtype == DType::kF32 || buffer.dtype == DType::kBF16 || buffer.dtype == DType::kF64) return;
+    contract::Fail(ErrorCode::kInvalidArgument, kind + " on rank " + std::to_string(rank_) + ": type is " +
+                                                    std::string(contract::Name(buffer.dtype)) +
+                                                    "; allowed: F32, BF16, F64");
+  }
+
+  Handle Post(CollectiveKind kind, const Buffer& input, const Buffer& output, const CallOptions& options) {
+    const contract::ScopedRange range(contract::Category::kComm, RangeName(kind));
+    const std::shared_ptr<Call> call =
+        group_->Post(rank_, options.stream, {kind, input.dtype, input.elems, options.tag}, input, output);
+    return Handle(std::make_unique<ThreadOperation>(group_, rank_, call, options));
+  }
+
+  std::shared_ptr<ThreadGroup> group_;
+  int64_t rank_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(int64_t size) {
+  contract::Check(size >= 1, "a communicator has at least one rank");
+  const auto group = std::make_shared<ThreadGroup>(size);
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (int64_t rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<ThreadCommunicator>(group, rank));
+  return ranks;
+}
+
+}  // namespace plumbline::optimized

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// See main.h: what this engine says about itself, and its entry point.
+#include "conformance/contract/engine_protocol.h"
+#include "optimized/engine/main.h"
+#include "optimized/engine/run_case.h"
+
+namespace plumbline::optimized {
+namespace {
+
+contract::EngineDescription Description() {
+  contract::EngineDescription description;
+  description.name = "optimized";
+  description.version = "0.1";
+  description.starts_itself = true;
+  description.batch = true;
+  description.families = {"exact"};
+  description.dtypes = {"fp32", "bf16"};
+  description.optimizers = {"ModularMomentum", "ModularSGD"};
+  description.zero_stages = {0, 1, 2};
+  description.max_data_degree = kMaxDataDegree;
+  description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump"};
+  return description;
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) { return contract::EngineMain(argc, argv, Description(), &RunCase); }
+
+}  // namespace plumbline::optimized

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// See train_step.h.
+#include "optimized/engine/train_step.h"
+
+#include <span>
+#include <string>
+
+#include "conformance/contract/error.h"
+#include "conformance/contract/instrumentation.h"
+#include "optimized/engine/integrality.h"
+
+namespace plumbline::optimized {
+namespace {
+
+using contract::Category;
+using contract::ScopedRange;
+
+constexpr int kScalarStream = 0;
+constexpr int kWeightStream = 2;
+
+// Micro-batch a of rank r holds samples (a * R + r) * m and the m - 1 that follow.
+MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accumulation_index) {
+  const contract::Batches& batches = training.data->batches;
+  const contract::RunConfig& config = training.data->spec.config;
+  const int64_t samples = config.micro_batch_size;
+  const int64_t first_sample = (accumulation_index * config.data_degree + training.communicator->rank()) * samples;
+  const int64_t begin = batches.Index(step, first_sample, 0);
+  const auto elems = static_cast<size_t>(samples * batches.positions);
+  return {step, first_sample, std::span(batches.tokens).subspan(begin, elems),
+          std::span(batches.labels).subspan(begin, elems), std::span(batches.loss_weights).subspan(begin, elems)};
+}
+
+// Posts the sum over ranks of the weighted tokens of the step; needed before the first loss.
+void PostTokenCount(Training& training, int64_t step) {
+  int64_t local_tokens = 0;
+  for (int64_t a = 0; a < training.data->spec.config.accumulation_steps; ++a) {
+    for (const int32_t weight : LocalMicroBatch(training, step, a).loss_weights) local_tokens += weight != 0 ? 1 : 0;
+  }
+  training.tokens = static_cast<double>(local_tokens);
+  training.tokens_reduced = training.communicator->AllReduce({&training.tokens, 1, contract::DType::kF64},
+                                                             {"tokens", training.timeout, kScalarStream});
+}
+
+// 1 / N of the global batch. Exact: N is a power of two.
+float InverseTokens(Training& training, int64_t step) {
+  training.tokens_reduced.Wait();
+  if (!(training.tokens >= 1)) {
+    contract::Fail(contract::ErrorCode::kInvalidArgument,
+                   "batches: step " + std::to_string(step) + " has no weighted token");
+  }
+  return static_cast<float>(1.0 / training.tokens);
+}
+
+void RunMicroBatch(Training& training, int64_t step, int64_t accumulation_index, const PhaseMark& mark) {
+  const MicroBatch micro_batch = LocalMicroBatch(training, step, accumulation_index);
+  const bool is_first = accumulation_index == 0;
+  const bool is_last = accumulation_index + 1 == training.data->spec.config.accumulation_steps;
+  const WriteMode mode = training.reducer->BeginMicroBatch(is_first, is_last);
+  {
+    const ScopedRange range(Category::kCompute, contract::range::kForward);
+    mark("forward");
+    training.model->Forward(micro_batch);
+  }
+  const ScopedRange range(Category::kCompute, contract::range::kBackward);
+  mark("backward");
+  training.loss += training.model->Loss(InverseTokens(training, step));
+  training.model->Backward(mode, [&](int64_t parameter) { training.reducer->Ready(parameter); });
+}
+
+void PostLoss(Training& training) {
+  training.loss_reduced = training.communicator->AllReduce({&training.loss, 1, contract::DType::kF64},
+                                                           {"loss", training.timeout, kScalarStream});
+}
+
+void FinishReduction(Training& training, const PhaseMark& mark) {
+  const ScopedRange range(Category::kComm, contract::range::kReduce);
+  mark("reduce");
+  training.reducer->EndMicroBatch();
+}
+
+void CheckGradients(const Training& training, int64_t step) {
+  for (const ShardSlice& slice : training.shard.slices) {
+    CheckIntegral(training.reducer->Complete(slice),
+                  {training.data->parameters[slice.parameter].name, slice.begin, step, training.communicator->rank()});
+  }
+}
+
+void Update(Training& training, int64_t step, const PhaseMark& mark) {
+  const ScopedRange range(Category::kOptimizer, contract::range::kOptimizerStep);
+  mark("step");
+  CheckGradients(training, step);
+  training.optimizer->Step(
+      step + 1, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); }, *training.weights);
+}
+
+// All buckets are posted before the first is waited for.
+void GatherWeights(Training& training) {
+  const ScopedRange range(Category::kComm, contract::range::kGatherWeights);
+  for (size_t bucket = 0; bucket < training.buckets.buckets.size(); ++bucket) {
+    const BucketShard& part = training.shard.buckets[bucket];
+    const Bucket& whole = training.buckets.buckets[bucket];
+    training.weights_gathered.push_back(
+        training.communicator->AllGather(training.weights->Range(part.flat_offset, part.elems),
+                                         training.weights->Range(whole.flat_offset, whole.padded_elems),
+                                         {"weight bucket " + std::to_string(bucket), training.timeout, kWeightStream}));
+  }
+  for (Handle& handle : training.weights_gathered) handle.Wait();
+  training.weights_gathered.clear();
+}
+
+}  // namespace
+
+StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
+  const ScopedRange range(Category::kCompute, contract::range::kStep);
+  const int64_t accumulation_steps = training.data->spec.config.accumulation_steps;
+  training.loss = 0;
+  PostTokenCount(training, step);
+  for (int64_t a = 0; a < accumulation_steps; ++a) {
+    RunMicroBatch(training, step, a, mark);
+    if (a + 1 == accumulation_steps) PostLoss(training);
+    FinishReduction(training, mark);
+  }
+  Update(training, step, mark);
+  if (training.gathers_weights) GatherWeights(training);
+  training.loss_reduced.Wait();
+  return {training.loss, static_cast<int64_t>(training.tokens)};
+}
+
+}  // namespace plumbline::optimized

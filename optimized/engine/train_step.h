@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training step of one rank: micro-batches, reduction, update, gathering of weights. A reader who follows TrainStep
+// from top to bottom has seen everything that happens in a step, in order. Writes no trace.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "optimized/engine/training.h"
+
+namespace plumbline::optimized {
+
+// Of the global batch, equal on all ranks.
+struct StepResult {
+  double loss = 0;
+  int64_t tokens = 0;
+};
+
+// Called at the beginning of each "forward", "backward", "reduce" and "step".
+using PhaseMark = std::function<void(std::string_view phase)>;
+
+// step counts from 0. Errors: those of the communicator; Internal for a gradient that is not an integer.
+StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark);
+
+}  // namespace plumbline::optimized

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// See exact_model.h. Every activation that backward needs has memory of its own, taken when the model is built.
+#include "optimized/model/exact_model.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/error.h"
+#include "kernels/embedding/embedding.h"
+#include "optimized/model/attention.h"
+#include "optimized/model/layer.h"
+#include "optimized/model/mlp.h"
+#include "optimized/model/tied_head.h"
+
+namespace plumbline::optimized {
+namespace {
+
+// Canonical indices (docs/exact-family.md, "Parameters").
+constexpr int64_t kEmbed = 0;
+constexpr int64_t kPos = 1;
+constexpr int64_t FirstOfLayer(int64_t layer) { return 2 + 6 * layer; }
+
+template <typename T>
+class ExactModel final : public Model {
+ public:
+  ExactModel(const ExactSizes& sizes, const ParameterMemory& memory, Backend& backend)
+      : sizes_(sizes),
+        parameters_(MakeParameters(sizes.spec, memory)),
+        arena_(backend),
+        scratch_(sizes_, arena_),
+        head_(sizes_, parameters_[kEmbed], backend, arena_),
+        dx_mtd_(arena_.Take<T>(sizes.tokens() * sizes.spec.width)) {
+    attention_.reserve(sizes.spec.layers);
+    mlp_.reserve(sizes.spec.layers);
+    for (int64_t layer = 0; layer < sizes.spec.layers; ++layer) {
+      const Parameter<T>* p = &parameters_[FirstOfLayer(layer)];
+      attention_.emplace_back(sizes_, layer, AttentionParameters<T>{p[0], p[1], p[2], p[3]}, backend, scratch_, arena_);
+      mlp_.emplace_back(sizes_, layer, p[4], p[5], backend, scratch_, arena_);
+    }
+    for (int64_t i = 0; i < 2 * sizes.spec.layers + 1; ++i) {
+      stream_mtd_.push_back(arena_.Take<T>(sizes.tokens() * sizes.spec.width));
+    }
+  }
+
+  void Forward(const MicroBatch& micro_batch) override {
+    micro_batch_ = micro_batch;
+    kernels::EmbeddingForward<T>(EmbeddingSizes(), micro_batch.tokens, parameters_[kEmbed].weight,
+                                 parameters_[kPos].weight, stream_mtd_[0]);
+    for (int64_t layer = 0; layer < sizes_.spec.layers; ++layer) {
+      attention_[layer].Forward(micro_batch, stream_mtd_[2 * layer], stream_mtd_[2 * layer + 1]);
+      mlp_[layer].Forward(micro_batch, stream_mtd_[2 * layer + 1], stream_mtd_[2 * layer + 2]);
+    }
+    head_.Forward(stream_mtd_.back());
+  }
+
+  double Loss(float inverse_tokens) override { return head_.Loss(micro_batch_, inverse_tokens); }
+
+  void Backward(WriteMode mode, const GradientReady& ready) override {
+    const GradientWrites writes{mode, ready};
+    head_.Backward(mode, stream_mtd_.back(), dx_mtd_);
+    for (int64_t layer = sizes_.spec.layers; layer-- > 0;) {
+      mlp_[layer].Backward(writes, stream_mtd_[2 * layer + 1], dx_mtd_);
+      attention_[layer].Backward(writes, stream_mtd_[2 * layer], dx_mtd_);
+    }
+    const std::span<float> dpos_td = parameters_[kPos].gradient;
+    if (mode == WriteMode::kAssign) std::fill(dpos_td.begin(), dpos_td.end(), 0.0f);
+    kernels::PositionBackward<T>(EmbeddingSizes(), dx_mtd_, dpos_td);
+    ready(kPos);
+    // Always added: the head has written its share of this micro-batch.
+    kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, parameters_[kEmbed].gradient);
+    ready(kEmbed);
+  }
+
+ private:
+  static std::vector<Parameter<T>> MakeParameters(const contract::ExactSpec& spec, const ParameterMemory& memory) {
+    std::vector<Parameter<T>> parameters;
+    for (const contract::ParameterSpec& p : contract::Parameters(spec)) {
+      const auto numel = static_cast<size_t>(p.numel());
+      parameters.push_back({p.tensor_id,
+                            {static_cast<T*>(memory.weights.at(p.tensor_id)), numel},
+                            {memory.gradients.at(p.tensor_id), numel}});
+    }
+    return parameters;
+  }
+
+  kernels::EmbeddingSizes EmbeddingSizes() const {
+    return {sizes_.tokens(), sizes_.spec.positions, sizes_.spec.width, sizes_.spec.vocab};
+  }
+
+  const ExactSizes sizes_;
+  const std::vector<Parameter<T>> parameters_;
+  Arena arena_;
+  Scratch<T> scratch_;
+  TiedHead<T> head_;
+  std::vector<Attention<T>> attention_;
+  std::vector<Mlp<T>> mlp_;
+  std::vector<std::span<T>> stream_mtd_;  // before each branch, and the last one
+  std::span<T> dx_mtd_;
+  MicroBatch micro_batch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, contract::DType storage, uint64_t seed,
+                                      int64_t samples, const ParameterMemory& memory, Backend& backend) {
+  const ExactSizes sizes(spec, seed, samples);
+  switch (storage) {
+    case contract::DType::kF32:
+      return std::make_unique<ExactModel<float>>(sizes, memory, backend);
+    case contract::DType::kBF16:
+      return std::make_unique<ExactModel<kernels::BFloat16>>(sizes, memory, backend);
+    default:
+      contract::Fail(contract::ErrorCode::kInvalidArgument,
+                     "storage type is " + std::string(contract::Name(storage)) + "; allowed: F32, BF16");
+  }
+}
+
+}  // namespace plumbline::optimized
