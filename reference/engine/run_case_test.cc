@@ -138,6 +138,27 @@ TEST(RunCase, DumpsTensorsWhoseDigestsAreThoseOfTheTrace) {
   EXPECT_FALSE(std::filesystem::exists(folders.out_dir / "rank0" / "tensors-000001.safetensors"));
 }
 
+TEST(RunCase, DumpsWeightsThatAreTheWorkingWeightsOfTheDumpedMasters) {
+  contract::CaseData data = MakeCase(kDense, OptimizerKind::kModularMomentum, 24, 1);
+  data.spec.dump_steps = {0};
+  const Folders folders = Write(data);
+  RunCase(folders.case_dir, folders.out_dir);
+  const contract::TensorFile file = contract::ReadTensorFile(folders.out_dir / "rank0" / "tensors-000000.safetensors");
+  for (size_t i = 0; i < data.parameters.size(); ++i) {
+    const auto values = [&](const std::string& kind) {
+      return contract::ToInt64(file.Find(kind + "/" + data.parameters[i].name + "@0"));
+    };
+    const std::vector<int64_t> gradient = values("gradient"), moment = values("moment");
+    const std::vector<int64_t> master = values("master"), weight = values("weight");
+    for (size_t element = 0; element < weight.size(); ++element) {
+      // M was 0 and t is 1.
+      EXPECT_EQ((gradient[element] + 1 - moment[element]) % 29, 0);
+      EXPECT_EQ((data.state[i].master[element] - moment[element] - 1 - master[element]) % 24, 0);
+      EXPECT_EQ(weight[element], master[element] / 8 - 1);
+    }
+  }
+}
+
 TEST(RunCase, TracesThePerturbedGradientAsTheOneThatTheOptimizerConsumed) {
   contract::CaseData data = MakeCase(kDense, OptimizerKind::kModularMomentum, 24, 3);
   const Folders plain = Write(data);

@@ -91,18 +91,28 @@ double CentralDifference(Model& model, ModelTensors<Matrix>& weights, double& el
 
 class ExactModelGradient : public testing::TestWithParam<Setting> {};
 
+// The largest absolute element of any gradient: how strongly the loss answers to a change of a value.
+double Sensitivity(const ModelTensors<Sum>& gradients) {
+  double largest = 0;
+  for (const Sum* gradient : InCanonicalOrder(gradients))
+    for (int64_t i = 0; i < gradient->value.numel(); ++i) largest = std::max(largest, std::abs(gradient->value[i]));
+  return largest;
+}
+
 TEST_P(ExactModelGradient, IsTheDerivativeOfTheLossForEveryElementOfEveryParameter) {
-  constexpr double kStep = 1.0 / (1 << 20);
+  constexpr double kStep = 1.0 / (1 << 18);
+  // A value near 1 is rounded by 2^-53, and the loss answers by its sensitivity; a few hundred values lie on the way.
+  constexpr double kRoundings = 256;
   Model model(GetParam());
   ModelTensors<Matrix> weights = RealWeights(GetParam().spec, GetParam().weight_scale);
   const ModelTensors<Sum> gradients = model.Gradient(weights);
   const std::vector<const Sum*> gradient_order = InCanonicalOrder(gradients);
   const std::vector<Matrix*> weight_order = InCanonicalOrder(weights);
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(GetParam().spec);
-  // A thousand roundings of values as large as the loss's terms, divided by the step.
-  const double rounding = 1000 * 0x1p-52 * std::max(1.0, std::abs(model.Loss(weights))) / kStep;
+  const double rounding = kRoundings * 0x1p-53 * (Sensitivity(gradients) + std::abs(model.Loss(weights))) / kStep;
   for (size_t i = 0; i < weight_order.size(); ++i) {
     double largest = 0;
+    double largest_bound = 0;
     for (int64_t element = 0; element < weight_order[i]->numel(); ++element) {
       double& weight = (*weight_order[i])[element];
       const double near = CentralDifference(model, weights, weight, kStep);
@@ -111,10 +121,11 @@ TEST_P(ExactModelGradient, IsTheDerivativeOfTheLossForEveryElementOfEveryParamet
       const double adjoint = gradient_order[i]->value[element];
       EXPECT_LE(std::abs(adjoint - near), bound)
           << parameters[i].name << " " << element << ": " << adjoint << ", " << near;
-      EXPECT_LE(bound, 1e-3) << parameters[i].name << " " << element << ": a kink is too near, the test says nothing";
       largest = std::max(largest, std::abs(adjoint));
+      largest_bound = std::max(largest_bound, bound);
     }
-    EXPECT_GE(largest, 1e-2) << parameters[i].name << ": too small a gradient tests nothing";
+    EXPECT_LE(1e4 * largest_bound, largest)
+        << parameters[i].name << ": the bound is as large as what it bounds (a kink?)";
   }
 }
 
@@ -122,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
     Settings, ExactModelGradient,
     testing::Values(Setting{Spec(1, 1, 1, false), false, 0.9}, Setting{Spec(2, 2, 2, false), false, 0.9},
                     Setting{Spec(2, 4, 2, true), false, 0.7}, Setting{Spec(2, 3, 1, true), false, 0.7},
-                    Setting{Spec(1, 1, 1, false), true, 2.5}, Setting{Spec(2, 2, 2, false), true, 1.5},
+                    Setting{Spec(1, 1, 1, false), true, 2.5}, Setting{Spec(2, 2, 2, false), true, 1.3},
                     Setting{Spec(2, 4, 2, true), true, 1.2}, Setting{Spec(2, 3, 1, true), true, 1.2}),
     [](const auto& info) {
       std::string name = Describe(info.param);
