@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poisoned, aligned memory, and products against naive sums over shapes, transposes, batches, types and gaps between rows.
+// Poisoned, aligned memory, and products against naive sums over shapes, transposes, batches, types and gaps between
+// rows.
 #include "optimized/backend/cpu_backend.h"
 
 #include <gtest/gtest.h>
@@ -80,8 +81,8 @@ void CheckProduct(Backend& backend, DType in, DType out, int64_t m, int64_t k, i
 
 TEST(CpuBackend, ProductsEqualNaiveSumsForAllTransposesModesAndTypes) {
   const auto backend = MakeCpuBackend();
-  for (const auto& [in, out] :
-       {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32}, std::pair{DType::kBF16, DType::kBF16}}) {
+  for (const auto& [in, out] : {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32},
+                                std::pair{DType::kBF16, DType::kBF16}}) {
     for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, std::tuple{1, 7, 1}, std::tuple{5, 1, 3}, std::tuple{8, 4, 8},
                                   std::tuple{17, 12, 20}, std::tuple{13, 11, 19}}) {
       for (const int64_t gap : {0, 3}) CheckProduct(*backend, in, out, m, k, n, 1, gap);
@@ -91,10 +92,11 @@ TEST(CpuBackend, ProductsEqualNaiveSumsForAllTransposesModesAndTypes) {
 
 TEST(CpuBackend, BatchedProductsEqualNaiveSums) {
   const auto backend = MakeCpuBackend();
-  for (const auto& [in, out] :
-       {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32}, std::pair{DType::kBF16, DType::kBF16}}) {
+  for (const auto& [in, out] : {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32},
+                                std::pair{DType::kBF16, DType::kBF16}}) {
     for (const int64_t batch : {2, 3, 24}) {
-      for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, std::tuple{8, 4, 8}, std::tuple{24, 4, 8}, std::tuple{9, 7, 5}}) {
+      for (const auto& [m, k, n] :
+           {std::tuple{1, 1, 1}, std::tuple{8, 4, 8}, std::tuple{24, 4, 8}, std::tuple{9, 7, 5}}) {
         for (const int64_t gap : {0, 2}) CheckProduct(*backend, in, out, m, k, n, batch, gap);
       }
     }
@@ -115,8 +117,10 @@ TEST(CpuBackend, AssignOverwritesNanAndEmptyResultsAreNotTouched) {
 TEST(CpuBackend, BFloat16ProductsAccumulateInFloat) {
   const auto backend = MakeCpuBackend();
   // 256 + 1 - 256: a partial sum in bf16 would lose the 1.
-  BFloat16 a[3] = {kernels::FromFloat<BFloat16>(256), kernels::FromFloat<BFloat16>(1), kernels::FromFloat<BFloat16>(-256)};
-  BFloat16 ones[3] = {kernels::FromFloat<BFloat16>(1), kernels::FromFloat<BFloat16>(1), kernels::FromFloat<BFloat16>(1)};
+  BFloat16 a[3] = {kernels::FromFloat<BFloat16>(256), kernels::FromFloat<BFloat16>(1),
+                   kernels::FromFloat<BFloat16>(-256)};
+  BFloat16 ones[3] = {kernels::FromFloat<BFloat16>(1), kernels::FromFloat<BFloat16>(1),
+                      kernels::FromFloat<BFloat16>(1)};
   BFloat16 c[1];
   backend->MatMul(DenseMatrices(a, DType::kBF16, 1, 3), DenseMatrices(ones, DType::kBF16, 3, 1),
                   DenseMatrices(c, DType::kBF16, 1, 1), WriteMode::kAssign);

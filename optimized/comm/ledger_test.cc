@@ -38,7 +38,8 @@ Buffer Part(const Communicator& c) { return {reinterpret_cast<float*>(memory) + 
 CallOptions Tag(const std::string& tag, int stream = 0) { return {tag, 10s, stream}; }
 
 TEST(Ledger, BytesAreTheWholeBufferForEveryKind) {
-  const auto all_reduce = BooksAfter(2, [](Communicator& c) { return c.AllReduce(F32(6), Tag("t")); }, 3);
+  const auto all_reduce = BooksAfter(
+      2, [](Communicator& c) { return c.AllReduce(F32(6), Tag("t")); }, 3);
   EXPECT_EQ(all_reduce.by_kind, (std::map<std::string, CommCount>{{"all_reduce", {3, 3 * 6 * 4}}}));
   const auto scatter = BooksAfter(2, [](Communicator& c) { return c.ReduceScatter(F32(6), Part(c), Tag("t")); });
   EXPECT_EQ(scatter.by_kind, (std::map<std::string, CommCount>{{"reduce_scatter", {1, 6 * 4}}}));
@@ -73,7 +74,8 @@ TEST(Ledger, TheSequenceSeesTheOrderOfCalls) {
   const auto in_order = [](const char* first, const char* second) {
     int calls = 0;
     // Both ranks make call 0 with one tag, then call 1 with the other.
-    return BooksAfter(2, [&](Communicator& c) { return c.AllReduce(F32(6), Tag(calls++ < 2 ? first : second)); }, 2);
+    return BooksAfter(
+        2, [&](Communicator& c) { return c.AllReduce(F32(6), Tag(calls++ < 2 ? first : second)); }, 2);
   };
   EXPECT_EQ(in_order("a", "b").sequence, in_order("a", "b").sequence);
   EXPECT_NE(in_order("a", "b").sequence, in_order("b", "a").sequence);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of 1 to 9 ranks against naive sums, and every way in which a call can fail. Ranks are threads; nothing sleeps.
+// Collectives of 1 to 9 ranks against naive sums, and every way in which a call can fail. Ranks are threads; nothing
+// sleeps.
 #include "optimized/comm/thread_communicator.h"
 
 #include <gmock/gmock.h>

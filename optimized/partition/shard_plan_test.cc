@@ -45,8 +45,8 @@ void CheckCover(const Sizes& numels, int64_t bucket_elems, int64_t world) {
 }
 
 TEST(ShardPlan, CoversEveryElementOnceForPrimeSizesWorldsOneToNineAndBucketsAroundNumel) {
-  for (const Sizes& numels : {Sizes{1}, Sizes{2, 3}, Sizes{97}, Sizes{31, 1, 257}, Sizes{228, 96, 144, 48, 48, 144, 240, 241},
-                              Sizes{1009, 5, 1013}}) {
+  for (const Sizes& numels : {Sizes{1}, Sizes{2, 3}, Sizes{97}, Sizes{31, 1, 257},
+                              Sizes{228, 96, 144, 48, 48, 144, 240, 241}, Sizes{1009, 5, 1013}}) {
     int64_t total = 0;
     for (const int64_t numel : numels) total += numel;
     Sizes limits = {1, total - 1, total, total + 1, 500000000};
