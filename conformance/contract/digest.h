@@ -18,6 +18,9 @@ inline uint64_t Mix(uint64_t x) {
 
 inline constexpr uint64_t kIndexedModulus = uint64_t{1} << 61;
 
+// Modulo 2^64, so that values far outside the exact range, which a faulty engine writes, stay defined and additive.
+inline int64_t WrappingSum(int64_t a, uint64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + b); }
+
 struct Digest {
   uint64_t hash = 0;
   int64_t sum = 0;
@@ -27,17 +30,18 @@ struct Digest {
   // index is row-major in the whole tensor.
   void Add(int64_t index, int64_t value) {
     const auto v = static_cast<uint64_t>(value);
-    hash += Mix(Mix(static_cast<uint64_t>(index) + 0x9E3779B97F4A7C15ull) + v);
-    sum += value;
-    sum_squares += value * value;
+    const auto i = static_cast<uint64_t>(index);
+    hash += Mix(Mix(i + 0x9E3779B97F4A7C15ull) + v);
+    sum = WrappingSum(sum, v);
+    sum_squares = WrappingSum(sum_squares, v * v);
     // 2^61 divides 2^64, so wrapping arithmetic followed by the mask is the mathematical mod.
-    sum_indexed = (sum_indexed + static_cast<uint64_t>(index + 1) * v) & (kIndexedModulus - 1);
+    sum_indexed = (sum_indexed + (i + 1) * v) & (kIndexedModulus - 1);
   }
 
   Digest& operator+=(const Digest& other) {
     hash += other.hash;
-    sum += other.sum;
-    sum_squares += other.sum_squares;
+    sum = WrappingSum(sum, static_cast<uint64_t>(other.sum));
+    sum_squares = WrappingSum(sum_squares, static_cast<uint64_t>(other.sum_squares));
     sum_indexed = (sum_indexed + other.sum_indexed) & (kIndexedModulus - 1);
     return *this;
   }

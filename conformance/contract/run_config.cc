@@ -86,6 +86,7 @@ constexpr std::string_view kUnbuiltZeroKeys[] = {"allgather_partitions",
                                                  "model_persistence_threshold"};
 
 constexpr std::string_view kUnbuiltMeshKeys[] = {"pipeline", "tensor", "sequence", "expert", "context"};
+constexpr std::string_view kUnbuiltOptimizerKeys[] = {"params"};
 constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_update", "check_grad_overflow"};
 
 // Unsupported for known keys outside `built`, InvalidArgument with the nearest known key for unknown ones.
@@ -111,7 +112,8 @@ std::optional<int64_t> PositiveOrAuto(const JsonValue& root, std::string_view ke
   return value->Int(1, int64_t{1} << 40);
 }
 
-// Resolves the batch identity B = m * A * R; at most 2^40 each, so products are checked by division.
+// Resolves the batch identity B = m * A * R. B, m and A are at most 2^40 and R at most 2^20, so a product with R fits;
+// the product of all three is checked by division.
 void ResolveBatch(const JsonValue& root, RunConfig& config) {
   const std::optional<int64_t> batch = PositiveOrAuto(root, "train_batch_size");
   const std::optional<int64_t> micro = PositiveOrAuto(root, "train_micro_batch_size_per_gpu");
@@ -129,13 +131,13 @@ void ResolveBatch(const JsonValue& root, RunConfig& config) {
          identity + "; " + std::to_string(whole) + " does not divide by " + name + " = " + std::to_string(part));
   };
   if (batch && micro && !accumulation) {
-    accumulation = divide(divide(*batch, *micro, "train_micro_batch_size_per_gpu"), config.data_degree, "mesh.data");
+    accumulation = divide(*batch, *micro * config.data_degree, "train_micro_batch_size_per_gpu x mesh.data");
   }
   config.accumulation_steps = accumulation.value_or(1);
   if (batch) {
     config.train_batch_size = *batch;
-    const int64_t per_rank = divide(*batch, config.data_degree, "mesh.data");
-    config.micro_batch_size = divide(per_rank, config.accumulation_steps, "gradient_accumulation_steps");
+    config.micro_batch_size =
+        divide(*batch, config.accumulation_steps * config.data_degree, "gradient_accumulation_steps x mesh.data");
     if (micro && *micro != config.micro_batch_size) {
       Fail(ErrorCode::kInvalidArgument, identity + "; " + std::to_string(*batch) + " is not " + std::to_string(*micro) +
                                             " x " + std::to_string(config.accumulation_steps) + " x " +
@@ -160,8 +162,7 @@ void ParseZero(const JsonValue& zero, RunConfig& config) {
 }
 
 OptimizerKind ParseOptimizer(const JsonValue& optimizer) {
-  optimizer.AllowOnly({"type", "params"});
-  if (const auto params = optimizer.Find("params")) params->AllowOnly({});
+  CheckKeys(optimizer, std::to_array<std::string_view>({"type"}), kUnbuiltOptimizerKeys);
   return optimizer.At("type").OneOf({"ModularMomentum", "ModularSGD"}) == 0 ? OptimizerKind::kModularMomentum
                                                                             : OptimizerKind::kModularSgd;
 }

@@ -36,6 +36,13 @@ std::string Position(std::string_view text, size_t byte) {
   return "line " + std::to_string(line) + ", column " + std::to_string(before.size() - line_start + 1);
 }
 
+// A key as part of a path: as it is, unless that would break the line, swell it or read like an index.
+std::string ShownKey(const std::string& key) {
+  const bool plain = !key.empty() && key.size() <= kMaxShownChars && key.front() != '[' &&
+                     std::none_of(key.begin(), key.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return plain ? key : Shown(Node(key));
+}
+
 // Rejects what nlohmann-json would silently accept: duplicate keys and unbounded nesting.
 class Guard {
  public:
@@ -92,14 +99,20 @@ struct JsonValue::Document {
 };
 
 struct JsonValue::PathNode {
+  enum class Kind { kRoot, kKey, kIndex };
   std::shared_ptr<const PathNode> parent;
-  std::string key;  // the file for the root, a key or "[3]" below it
+  Kind kind;
+  std::string name;  // the file for the root, a key or an index below it
 };
 
 JsonValue::JsonValue(std::shared_ptr<const Document> document, const void* node, std::shared_ptr<const PathNode> path)
     : document_(std::move(document)), node_(node), path_(std::move(path)) {}
 
 JsonValue JsonValue::Parse(std::string_view text, std::string_view where, Comments comments) {
+  // nlohmann-json takes a NUL byte for the end of the text and would not read what follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    Fail(ErrorCode::kInvalidArgument, std::string(where) + ": not valid JSON at " + Position(text, nul + 1));
+  }
   auto document = std::make_shared<Document>();
   try {
     document->root = Node::parse(text.begin(), text.end(), Guard(where), true, comments == Comments::kAllowed);
@@ -109,10 +122,12 @@ JsonValue JsonValue::Parse(std::string_view text, std::string_view where, Commen
          std::string(where) +
              (empty ? ": is empty; a JSON value is expected" : ": not valid JSON at " + Position(text, error.byte)));
   } catch (const Node::out_of_range&) {  // a number beyond double
-    Fail(ErrorCode::kInvalidArgument, std::string(where) + ": a number is out of range");
+    Fail(ErrorCode::kInvalidArgument,
+         std::string(where) + ": a number is out of range; allowed: up to 1.7976931348623157e308");
   }
   const void* root = &document->root;
-  return JsonValue(std::move(document), root, std::make_shared<PathNode>(PathNode{nullptr, std::string(where)}));
+  return JsonValue(std::move(document), root,
+                   std::make_shared<PathNode>(PathNode{nullptr, PathNode::Kind::kRoot, std::string(where)}));
 }
 
 std::optional<JsonValue> JsonValue::Find(std::string_view key) const {
@@ -120,7 +135,8 @@ std::optional<JsonValue> JsonValue::Find(std::string_view key) const {
   if (!node.is_object()) Reject("an object");
   const auto found = node.find(key);
   if (found == node.end()) return std::nullopt;
-  return JsonValue(document_, &*found, std::make_shared<PathNode>(PathNode{path_, std::string(key)}));
+  return JsonValue(document_, &*found,
+                   std::make_shared<PathNode>(PathNode{path_, PathNode::Kind::kKey, std::string(key)}));
 }
 
 JsonValue JsonValue::At(std::string_view key) const {
@@ -141,9 +157,9 @@ void JsonValue::AllowOnly(std::span<const std::string_view> allowed) const {
   for (const std::string& key : Keys()) {
     if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
     const auto nearest = Nearest(key, allowed);
-    Fail(ErrorCode::kInvalidArgument,
-         Path() + ": unknown key " + Shown(Node(key)) +
-             (nearest ? "; did you mean \"" + std::string(*nearest) + "\"?" : "; allowed: " + Join(allowed)));
+    Fail(ErrorCode::kInvalidArgument, Path() + ": unknown key " + Shown(Node(key)) +
+                                          (nearest ? "; did you mean \"" + std::string(*nearest) + "\"?"
+                                                   : "; allowed: " + (allowed.empty() ? "no key" : Join(allowed))));
   }
 }
 
@@ -160,7 +176,7 @@ size_t JsonValue::Size() const {
 JsonValue JsonValue::operator[](size_t index) const {
   if (index >= Size()) Reject("an array of at least " + std::to_string(index + 1) + " elements");
   return JsonValue(document_, &AsNode(node_)[index],
-                   std::make_shared<PathNode>(PathNode{path_, "[" + std::to_string(index) + "]"}));
+                   std::make_shared<PathNode>(PathNode{path_, PathNode::Kind::kIndex, std::to_string(index)}));
 }
 
 int64_t JsonValue::Int(int64_t min, int64_t max) const {
@@ -180,7 +196,9 @@ int64_t JsonValue::Int(int64_t min, int64_t max) const {
 
 uint64_t JsonValue::UInt64() const {
   const Node& node = AsNode(node_);
-  if (!node.is_number_unsigned()) Reject("an integer from 0 to 18446744073709551615");
+  // -0 is an integer token that nlohmann-json keeps as signed.
+  const bool is_zero = node.is_number_integer() && node.get<int64_t>() == 0;
+  if (!node.is_number_unsigned() && !is_zero) Reject("an integer from 0 to 18446744073709551615");
   return node.get<uint64_t>();
 }
 
@@ -222,13 +240,10 @@ std::string JsonValue::Path() const {
   for (const PathNode* node = path_.get(); node != nullptr; node = node->parent.get()) nodes.push_back(node);
   std::string path;
   for (size_t i = nodes.size(); i-- > 0;) {
-    if (nodes[i]->parent == nullptr) {
-      path = nodes[i]->key;
-    } else if (nodes[i]->key.starts_with('[')) {
-      path += nodes[i]->key;
-    } else {
-      path += (nodes[i]->parent->parent == nullptr ? ": " : ".") + nodes[i]->key;
-    }
+    const bool below_root = i + 2 == nodes.size();
+    if (nodes[i]->kind == PathNode::Kind::kKey) path += (below_root ? ": " : ".") + ShownKey(nodes[i]->name);
+    if (nodes[i]->kind == PathNode::Kind::kIndex) path += "[" + nodes[i]->name + "]";
+    if (nodes[i]->kind == PathNode::Kind::kRoot) path += nodes[i]->name;
   }
   return path;
 }
@@ -243,7 +258,9 @@ std::string JsonQuote(std::string_view text) {
 
 std::string JsonNumber(double value) {
   Check(std::isfinite(value), "JSON has no NaN and no infinity");
-  if (value == 0) return "0";  // also for -0, which is no integer token
+  // As integer tokens, also -0, and without the exponent that to_chars finds shorter for 100000.
+  constexpr double kMaxExact = 9007199254740992.0;  // 2^53
+  if (std::abs(value) <= kMaxExact && value == std::floor(value)) return std::to_string(static_cast<int64_t>(value));
   char text[64];
   const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
   return std::string(text, end);

@@ -65,7 +65,7 @@ class JsonValue {
 // `text` as a JSON string literal, with quotes. Invalid UTF-8 becomes U+FFFD.
 std::string JsonQuote(std::string_view text);
 
-// The shortest decimal form that reads back as the same finite double; integers without a point.
+// The shortest decimal form that reads back as the same finite double; integers up to 2^53 as integers.
 std::string JsonNumber(double value);
 
 // The element of `known` with the smallest edit distance to `word`, if that is at most a third of its length plus one.

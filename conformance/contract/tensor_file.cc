@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
@@ -18,6 +19,7 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kMaxRank = 8;
+constexpr std::string_view kMetadataName = "__metadata__";
 
 struct Entry {
   HostTensor tensor;
@@ -25,14 +27,23 @@ struct Entry {
   int64_t end = 0;
 };
 
-// Product of the shape times the element size, or nothing where it overflows.
-std::optional<int64_t> ByteCount(const HostTensor& tensor) {
-  int64_t bytes = SizeBytes(tensor.dtype);
-  for (int64_t extent : tensor.shape) {
-    if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+// unit times the product of the shape; nothing where an extent is negative or the product of those that are not zero
+// overflows. A zero extent does not excuse the others, or the answer would depend on their order.
+std::optional<int64_t> Product(int64_t unit, const std::vector<int64_t>& shape) {
+  int64_t product = unit;
+  bool empty = false;
+  for (int64_t extent : shape) {
+    if (extent < 0) return std::nullopt;
+    if (extent == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(product, extent, &product)) {
+      return std::nullopt;
+    }
   }
-  return bytes;
+  return empty ? 0 : product;
 }
+
+std::optional<int64_t> ByteCount(const HostTensor& tensor) { return Product(SizeBytes(tensor.dtype), tensor.shape); }
 
 Entry ParseEntry(const std::string& name, const JsonValue& value, int64_t data_bytes) {
   value.AllowOnly({"dtype", "shape", "data_offsets"});
@@ -72,10 +83,20 @@ void CheckCoverage(const std::vector<Entry>& entries, int64_t data_bytes, std::s
   }
 }
 
+// What the reader demands of a file, so that none is written that nobody can read.
+void CheckWritable(const TensorFile& file) {
+  std::set<std::string_view> names = {kMetadataName};
+  for (const HostTensor& tensor : file.tensors) {
+    Check(names.insert(tensor.name).second, "names of tensors in a file differ, also from __metadata__");
+    Check(tensor.shape.size() <= kMaxRank, "a written tensor has at most 8 dimensions");
+    Check(ByteCount(tensor) == static_cast<int64_t>(tensor.data.size()), "a tensor's data fits its shape");
+  }
+}
+
 std::string HeaderOf(const TensorFile& file) {
   std::string header = "{";
   if (!file.metadata.empty()) {
-    header += "\"__metadata__\":{";
+    header += JsonQuote(kMetadataName) + ":{";
     for (const auto& [key, value] : file.metadata) {
       if (!header.ends_with('{')) header += ",";
       header += JsonQuote(key) + ":" + JsonQuote(value);
@@ -100,7 +121,7 @@ template <typename T>
 HostTensor Make(std::string name, std::vector<int64_t> shape, DType dtype, std::span<const T> values) {
   HostTensor tensor{std::move(name), dtype, std::move(shape), std::vector<std::byte>(values.size_bytes())};
   Check(tensor.numel() == static_cast<int64_t>(values.size()), "a tensor's shape fits its values");
-  std::memcpy(tensor.data.data(), values.data(), values.size_bytes());
+  if (!values.empty()) std::memcpy(tensor.data.data(), values.data(), values.size_bytes());
   return tensor;
 }
 
@@ -135,6 +156,8 @@ double FloatElement(const HostTensor& tensor, int64_t index) {
   }
 }
 
+const char* NameOfNonFinite(double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
+
 int64_t IntegerElement(const HostTensor& tensor, int64_t index) {
   switch (tensor.dtype) {
     case DType::kI64:
@@ -149,7 +172,9 @@ int64_t IntegerElement(const HostTensor& tensor, int64_t index) {
       const double value = FloatElement(tensor, index);
       if (std::abs(value) <= kMaxExact && value == std::floor(value)) return static_cast<int64_t>(value);
       Fail(ErrorCode::kInvalidArgument, "tensor " + JsonQuote(tensor.name) + ": element " + std::to_string(index) +
-                                            " is " + std::to_string(value) + "; allowed: an integer");
+                                            " is " +
+                                            (std::isfinite(value) ? JsonNumber(value) : NameOfNonFinite(value)) +
+                                            "; allowed: an integer of at most 2^53");
     }
   }
 }
@@ -157,9 +182,9 @@ int64_t IntegerElement(const HostTensor& tensor, int64_t index) {
 }  // namespace
 
 int64_t HostTensor::numel() const {
-  int64_t count = 1;
-  for (int64_t extent : shape) count *= extent;
-  return count;
+  const std::optional<int64_t> count = Product(1, shape);
+  Check(count.has_value(), "the extents of a tensor are not negative and their product fits 63 bits");
+  return *count;
 }
 
 const HostTensor& TensorFile::Find(std::string_view name) const {
@@ -190,7 +215,7 @@ TensorFile ParseTensorFile(std::span<const std::byte> bytes, std::string_view wh
   std::vector<Entry> entries;
   for (const std::string& name : root.Keys()) {
     const JsonValue value = root.At(name);
-    if (name != "__metadata__") {
+    if (name != kMetadataName) {
       entries.push_back(ParseEntry(name, value, static_cast<int64_t>(data.size())));
       continue;
     }
@@ -215,13 +240,13 @@ TensorFile ReadTensorFile(const std::filesystem::path& path) {
 }
 
 void WriteTensorFile(const std::filesystem::path& path, const TensorFile& file) {
+  CheckWritable(file);
   const std::string header = HeaderOf(file);
   Check(header.size() <= kMaxHeaderBytes, "a written header is one that we read");
   const uint64_t header_bytes = header.size();
   std::string content(reinterpret_cast<const char*>(&header_bytes), kLengthBytes);
   content += header;
   for (const HostTensor& tensor : file.tensors) {
-    Check(ByteCount(tensor) == static_cast<int64_t>(tensor.data.size()), "a tensor's data fits its shape");
     content.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
   }
   WriteFile(path, content);

@@ -24,7 +24,8 @@ void Activate(std::string_view id) {
     }
     known += (known.empty() ? "" : ", ") + std::string(defect.id);
   }
-  throw std::invalid_argument("unknown defect '" + std::string(id) + "'; known are: " + (known.empty() ? "none" : known));
+  throw std::invalid_argument("unknown defect '" + std::string(id) +
+                              "'; known are: " + (known.empty() ? "none" : known));
 }
 
 void DeactivateAll() {

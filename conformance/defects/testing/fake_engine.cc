@@ -14,7 +14,7 @@ namespace plumbline::defects::testing {
 #define PLUMBLINE_FAKE_TWICE(x) (2 * (x))
 
 int FakeStep(int count, int step) {
-  int result = PLUMBLINE_FAKE_TWICE(SumTo(
+  int result = PLUMBLINE_FAKE_TWICE(SumTo(  // a comment inside of the edited text
       count));
   if (step > 0)
     result += step;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `plumbline` program: parses the command line, runs one command, and turns errors into one line and an exit code.
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+
+#include "cli/commands.h"
+#include "conformance/contract/error.h"
+#include "reports/record/record.h"
+
+namespace {
+
+using plumbline::contract::ExitCode;
+
+int ReportError(const std::string& message, ExitCode code) {
+  std::fprintf(stderr, "plumbline: %s\n", message.c_str());
+  return static_cast<int>(code);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Checks engines that train neural networks: do they still train the same model?"};
+  app.name("plumbline");
+  app.require_subcommand(1);
+  app.footer(
+      std::string("Examples:\n  ./plumbline verify\n  ./plumbline verify --help\n  ./plumbline test\n\n"
+                  "`test` (the project's own tests) and `build` are commands of the launcher, ./plumbline.\n\n") +
+      plumbline::cli::kExitCodes);
+  std::map<std::string, plumbline::cli::Command> commands;
+  commands["verify"] = plumbline::cli::AddVerify(app);
+  commands["merge"] = plumbline::cli::AddMerge(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    std::fputs((chosen.empty() ? &app : chosen.front())->help().c_str(), stdout);
+    return static_cast<int>(ExitCode::kOk);
+  } catch (const CLI::ParseError& error) {
+    return ReportError(std::string(error.what()) + "; --help shows what is allowed", ExitCode::kUsage);
+  }
+  return commands.at(app.get_subcommands().front()->get_name())();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const plumbline::contract::Error& error) {
+    return ReportError(error.what(), plumbline::contract::ExitCodeOf(error.code()));
+  } catch (const plumbline::reports::RecordError& error) {
+    return ReportError(error.what(), ExitCode::kUsage);
+  } catch (const std::exception& error) {
+    return ReportError(std::string("internal error: ") + error.what(), ExitCode::kInternal);
+  }
+}

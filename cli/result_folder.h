@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of one run's results. Nothing that is there already is ever overwritten.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "reports/record/record.h"
+
+namespace plumbline::cli {
+
+// `wanted`, or if that is empty a new folder plumbline-out/COMMAND-TIME-PID below the current one; absolute.
+// InvalidArgument if it holds anything, Environment if it cannot be made or written.
+std::filesystem::path MakeResultFolder(const std::string& wanted, const std::string& command);
+
+// record.json and junit.xml.
+void WriteResults(const std::filesystem::path& folder, const reports::Record& record);
+
+}  // namespace plumbline::cli

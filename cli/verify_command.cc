@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// `plumbline verify`: its options, and what it prints.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/programs.h"
+#include "cli/progress_line.h"
+#include "cli/result_folder.h"
+#include "cli/verify_table.h"
+#include "conformance/contract/error.h"
+#include "conformance/oracle/ledger_check.h"
+#include "conformance/runner/plan.h"
+#include "conformance/runner/verify.h"
+#include "reports/record/record.h"
+
+namespace plumbline::cli {
+namespace {
+
+using contract::ErrorCode;
+
+constexpr int kMaxJobs = 256;
+
+struct Options {
+  bool list = false;
+  bool dry_run = false;
+  bool self_test = false;
+  bool no_self_test = false;
+  bool require = false;
+  bool keep = false;
+  bool json = false;
+  bool verbose = false;
+  std::string case_id;
+  std::string filter;
+  std::string engine;
+  std::vector<std::string> expect_unsupported;
+  std::string text;
+  std::string out;
+  std::string shard;
+  int jobs = 0;
+  double timeout_s = 60;
+  uint64_t seed = 1;
+};
+
+// "i/n" with 1 <= i <= n.
+void ParseShard(const std::string& text, conformance::Selection& selection) {
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, selection.shard_index);
+  const bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
+  const auto second = slash ? std::from_chars(first.ptr + 1, end, selection.shard_count) : first;
+  if (slash && second.ec == std::errc() && second.ptr == end && selection.shard_index >= 1 &&
+      selection.shard_index <= selection.shard_count) {
+    return;
+  }
+  contract::Fail(ErrorCode::kInvalidArgument, "--shard is \"" + text + "\"; allowed: i/n with 1 <= i <= n");
+}
+
+conformance::PlanOptions PlanOf(const Options& options) {
+  conformance::PlanOptions plan;
+  plan.seed = options.seed;
+  plan.timeout_s = options.timeout_s;
+  plan.with_witness = options.engine.empty();
+  if (!options.case_id.empty()) plan.selection.case_id = options.case_id;
+  if (!options.filter.empty()) plan.selection.filter = options.filter;
+  if (!options.shard.empty()) ParseShard(options.shard, plan.selection);
+  return plan;
+}
+
+// A word as a shell takes it back.
+std::string Quoted(const std::string& word) {
+  const bool plain =
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+,:@") ==
+      std::string::npos;
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string ReproducePrefix(const Options& options) {
+  std::string line = "./plumbline verify --seed " + std::to_string(options.seed);
+  if (!options.text.empty()) line += " --text " + Quoted(options.text);
+  if (!options.engine.empty()) line += " --engine " + Quoted(options.engine);
+  return line;
+}
+
+std::string ShowComm(const contract::Case& spec) {
+  std::string text;
+  for (const auto& [kind, count] : conformance::ExpectedComm(spec.model, spec.config)) {
+    text += fmt::format("{}\"{}\": [{}, {}]", text.empty() ? "" : ", ", kind, count.calls, count.bytes);
+  }
+  return "{" + text + "}";
+}
+
+int PrintPlan(const Options& options) {
+  const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
+  for (const conformance::PlannedCase& entry : plan.cases) {
+    if (options.list) {
+      fmt::print("{}\n", entry.id);
+    } else {
+      fmt::print("{{\"id\": \"{}\", \"config\": {}, \"comm_per_step_and_rank\": {}}}\n", entry.id,
+                 contract::ToJson(entry.spec.config), ShowComm(entry.spec));
+    }
+  }
+  if (!plan.cases.empty()) return static_cast<int>(contract::ExitCode::kOk);
+  std::fprintf(stderr, "plumbline: no case was selected\n");
+  return static_cast<int>(contract::ExitCode::kFailure);
+}
+
+conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::filesystem::path& folder) {
+  conformance::VerifyOptions verify;
+  verify.plan = PlanOf(options);
+  verify.engines = OwnEngines();
+  if (!options.engine.empty()) {
+    verify.foreign_engine = conformance::EngineProgram{std::filesystem::absolute(options.engine), {}};
+  }
+  verify.text = options.text.empty() ? DefaultText() : std::filesystem::path(options.text);
+  verify.work_dir = folder / "work";
+  verify.failures_dir = folder / "failures";
+  verify.keep_work = options.keep;
+  verify.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool narrowed = !options.case_id.empty() || !options.filter.empty();
+  verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
+  verify.run_cases = !options.self_test;
+  verify.require = options.require;
+  verify.expected_unsupported = options.expect_unsupported;
+  verify.reproduce_prefix = ReproducePrefix(options);
+  return verify;
+}
+
+int Run(const Options& options) {
+  if (options.list || options.dry_run) return PrintPlan(options);
+  if (options.self_test && options.no_self_test) {
+    contract::Fail(ErrorCode::kInvalidArgument, "--self-test and --no-self-test exclude each other");
+  }
+  const InterruptWatcher interrupt;
+  const std::filesystem::path folder = MakeResultFolder(options.out, "verify");
+  const conformance::VerifyOptions verify = VerifyOptionsOf(options, folder);
+  reports::Record record;
+  {
+    ProgressLine line;
+    record = conformance::Verify(verify, interrupt.token(),
+                                 [&](const conformance::VerifyProgress& progress) { line.Show(progress); });
+  }
+  WriteResults(folder, record);
+  if (options.json) {
+    std::fputs(reports::ToJson(record).c_str(), stdout);
+  } else {
+    std::fputs(VerifyTable(record, options.verbose).c_str(), stdout);
+    std::printf("Record: %s\n", std::filesystem::relative(folder / "record.json").c_str());
+  }
+  return static_cast<int>(record.exit_code);
+}
+
+}  // namespace
+
+Command AddVerify(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("verify", "Does an engine train, bit for bit, what the reference trains?");
+  const auto options = std::make_shared<Options>();
+  command->add_flag("--list", options->list, "Print the ids of the selected cases and run nothing");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Print each selected case's resolved config and predicted collectives, one JSON object a line");
+  command->add_option("--case", options->case_id, "Run exactly this case");
+  command->add_option("--filter", options->filter, "Run the cases whose id matches this shell pattern");
+  command->add_option("--shard", options->shard, "Run part i of n (i/n) of the selection; see `plumbline merge`");
+  command->add_option("--engine", options->engine, "Judge this program instead of our own engine (docs/formats.md)");
+  command->add_option("--expect-unsupported", options->expect_unsupported,
+                      "Cases that the engine may decline, as a shell pattern; repeatable");
+  command->add_option("--text", options->text, "Text or token file to train on (default: LICENSE)");
+  command->add_option("--seed", options->seed, "Seed of data, weights and dropout (default: 1)");
+  command->add_option("--jobs", options->jobs, "Engines that run at once (default: number of processors)")
+      ->check(CLI::Range(1, kMaxJobs));
+  command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)")
+      ->check(CLI::Range(0.1, 86400.0));
+  command->add_option("--out", options->out,
+                      "New or empty folder for the results (default: a new one in plumbline-out/)");
+  command->add_flag("--self-test", options->self_test, "Only show that the checks catch planted defects");
+  command->add_flag("--no-self-test", options->no_self_test, "Leave the planted defects out");
+  command->add_flag("--require", options->require, "NOT_RUN is a failure");
+  command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
+  command->add_flag("--json", options->json, "Print the record as JSON");
+  command->add_flag("--verbose", options->verbose, "Print a line for each case");
+  command->footer(std::string("Examples:\n"
+                              "  ./plumbline verify\n"
+                              "  ./plumbline verify --text notes.txt --seed 7\n"
+                              "  ./plumbline verify --filter '*/data3-*' --verbose\n"
+                              "  ./plumbline verify --engine ./my_engine --expect-unsupported '*bf16*'\n"
+                              "  ./plumbline verify --shard 1/4 --out shard1\n\n") +
+                  kExitCodes);
+  return [options] { return Run(*options); };
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verify_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace plumbline::cli {
+namespace {
+
+using reports::CaseRecord;
+using reports::CheckOutcome;
+using reports::Record;
+using reports::Verdict;
+
+struct Row {
+  reports::VerdictTotals totals;
+  int64_t min_ranks = 0;
+  int64_t max_ranks = 0;
+  int64_t steps = 0;
+  int64_t compared = 0;  // by the check "exact"
+};
+
+std::string Axis(const CaseRecord& entry, const char* name) {
+  const auto found = entry.axes.find(name);
+  return found == entry.axes.end() ? "" : found->second;
+}
+
+std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
+  std::map<std::pair<std::string, std::string>, Row> rows;
+  for (const CaseRecord& entry : record.cases) {
+    Row& row = rows[{entry.engine, Axis(entry, "problem")}];
+    ++row.totals.of(entry.verdict);
+    row.min_ranks = row.min_ranks == 0 ? entry.ranks : std::min(row.min_ranks, entry.ranks);
+    row.max_ranks = std::max(row.max_ranks, entry.ranks);
+    row.steps = std::max(row.steps, entry.steps);
+    for (const reports::CheckRecord& check : entry.checks) {
+      if (check.name == "exact") row.compared += check.compared;
+    }
+  }
+  return rows;
+}
+
+std::string CaseTable(const Record& record) {
+  std::string text = fmt::format("{:<18}{:<12}{:>6}{:>6}{:>12}{:>7}{:>7}{:>20}\n", "engine", "problem", "cases", "PASS",
+                                 "other", "ranks", "steps", "digests compared");
+  for (const auto& [key, row] : Rows(record)) {
+    const std::string ranks = row.min_ranks == row.max_ranks ? std::to_string(row.max_ranks)
+                                                             : fmt::format("{}-{}", row.min_ranks, row.max_ranks);
+    std::string other;
+    for (Verdict verdict : reports::kVerdicts) {
+      const int64_t count = row.totals.of(verdict);
+      if (verdict != Verdict::kPass && count > 0) {
+        other += fmt::format("{}{} {}", other.empty() ? "" : ", ", count, reports::Name(verdict));
+      }
+    }
+    text += fmt::format("{:<18}{:<12}{:>6}{:>6}{:>12}{:>7}{:>7}{:>20}\n", key.first, key.second, row.totals.sum(),
+                        row.totals.pass, other.empty() ? "-" : other, ranks, row.steps, row.compared);
+  }
+  return text;
+}
+
+std::string Line(const CaseRecord& entry) {
+  return fmt::format("{:<12}{}  {:.2f} s\n", reports::Name(entry.verdict), entry.id, entry.seconds);
+}
+
+std::string Findings(const Record& record, bool verbose) {
+  std::string text;
+  for (const CaseRecord& entry : record.cases) {
+    const bool quiet = entry.verdict == Verdict::kPass || entry.expected_unsupported;
+    if (quiet && !verbose) continue;
+    text += Line(entry);
+    if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
+    if (!quiet && entry.verdict != Verdict::kNotRun) text += fmt::format("            {}\n", entry.reproduce);
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
+// What the truths showed about their own sensitivity, once per problem.
+std::string Sensitivity(const Record& record) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const CaseRecord& entry : record.cases) {
+    for (const reports::CheckRecord& check : entry.checks) {
+      if (check.name != "liveness" && check.name != "amplification") continue;
+      if (!seen.insert(Axis(entry, "problem") + check.name).second) continue;
+      text += fmt::format("  {:<12}{}\n", Axis(entry, "problem"), check.detail);
+    }
+  }
+  return text.empty() ? "" : "\nCould these checks have failed?\n" + text;
+}
+
+std::string DefectTable(const Record& record) {
+  if (record.defects.empty()) return "";
+  std::string text = "\nPlanted defects, each turned on in a copy of `optimized`:\n";
+  for (const reports::DefectRecord& defect : record.defects) {
+    text += fmt::format("  {:<5}{:<10}{}", defect.id, defect.caught ? "caught" : "SURVIVED", defect.title);
+    if (!defect.caught_by.empty()) text += fmt::format(" (by {})", fmt::join(defect.caught_by, ", "));
+    text += "\n";
+    if (!defect.message.empty()) text += fmt::format("       {}\n", defect.message);
+  }
+  return text;
+}
+
+std::string Summary(const Record& record) {
+  std::string text = fmt::format("{} cases:", record.listed);
+  for (Verdict verdict : reports::kVerdicts) {
+    const int64_t count = record.totals.of(verdict);
+    if (count > 0) text += fmt::format(" {} {}", count, reports::Name(verdict));
+  }
+  if (record.listed == 0) text += " none was selected";
+  text += ".";
+  const auto caught = std::count_if(record.defects.begin(), record.defects.end(),
+                                    [](const reports::DefectRecord& defect) { return defect.caught; });
+  if (!record.defects.empty()) text += fmt::format(" {} of {} planted defects caught.", caught, record.defects.size());
+  if (record.interrupted) text += " Interrupted.";
+  return "\n" + text + "\n";
+}
+
+}  // namespace
+
+std::string VerifyTable(const Record& record, bool verbose) {
+  std::string text = fmt::format("{} {} against the reference; text {} ({} bytes), seed {}\n\n", record.engine.name,
+                                 record.engine.version, record.text.name, record.text.size_bytes, record.seed);
+  if (!record.cases.empty()) text += CaseTable(record);
+  return text + Findings(record, verbose) + Sensitivity(record) + DefectTable(record) + Summary(record);
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/covering.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace plumbline::conformance {
+namespace {
+
+std::vector<Axis> AxesOfSizes(const std::vector<int>& sizes) {
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    axes.push_back({"axis" + std::to_string(i), {}});
+    for (int value = 0; value < sizes[i]; ++value) axes.back().values.push_back(std::to_string(value));
+  }
+  return axes;
+}
+
+// Every valid row of the whole product.
+std::vector<Row> Product(const std::vector<int>& sizes, const std::function<bool(const Row&)>& valid) {
+  std::vector<Row> rows = {{}};
+  for (int size : sizes) {
+    std::vector<Row> longer;
+    for (const Row& row : rows) {
+      for (int value = 0; value < size; ++value) {
+        longer.push_back(row);
+        longer.back().push_back(value);
+      }
+    }
+    rows = longer;
+  }
+  std::erase_if(rows, [&](const Row& row) { return !valid(row); });
+  return rows;
+}
+
+// Written another way than the code under test: sets of (axis, value) pairs.
+std::set<std::map<size_t, int>> TuplesOf(const std::vector<Row>& rows, int strength) {
+  std::set<std::map<size_t, int>> tuples;
+  for (const Row& row : rows) {
+    for (unsigned mask = 0; mask < (1u << row.size()); ++mask) {
+      if (__builtin_popcount(mask) != strength) continue;
+      std::map<size_t, int> tuple;
+      for (size_t axis = 0; axis < row.size(); ++axis) {
+        if (mask >> axis & 1) tuple[axis] = row[axis];
+      }
+      tuples.insert(tuple);
+    }
+  }
+  return tuples;
+}
+
+struct Shape {
+  std::vector<int> sizes;
+  int strength;
+};
+
+class CoveringOfShape : public testing::TestWithParam<Shape> {};
+
+TEST_P(CoveringOfShape, ContainsEveryValidTupleAndNoInvalidRow) {
+  const auto& [sizes, strength] = GetParam();
+  const auto valid = [](const Row& row) { return (row.front() + 2 * row.back()) % 5 != 3; };
+  const std::vector<Row> product = Product(sizes, valid);
+  const Covering covering = CoverTuples(AxesOfSizes(sizes), strength, valid);
+  for (const Row& row : covering.rows) EXPECT_TRUE(valid(row));
+  const auto expected = TuplesOf(product, strength);
+  EXPECT_EQ(TuplesOf(covering.rows, strength), expected);
+  EXPECT_EQ(covering.num_tuples, static_cast<int64_t>(expected.size()));
+  EXPECT_LE(covering.rows.size(), product.size());
+  const auto all = TuplesOf(Product(sizes, [](const Row&) { return true; }), strength);
+  EXPECT_EQ(covering.excluded.size(), all.size() - expected.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CoveringOfShape,
+                         testing::Values(Shape{{1}, 1}, Shape{{7}, 1}, Shape{{2, 3}, 2}, Shape{{3, 1, 4}, 2},
+                                         Shape{{4, 5, 3, 3, 4, 2}, 2}, Shape{{4, 5, 3, 3, 4, 2}, 3},
+                                         Shape{{2, 2, 2, 2, 2}, 5}));
+
+TEST(Covering, NamesWhatNoRowContains) {
+  const auto valid = [](const Row& row) { return !(row[0] == 1 && row[1] == 2); };
+  const Covering covering = CoverTuples({{"data", {"1", "2"}}, {"zero", {"0", "1", "2"}}}, 2, valid);
+  EXPECT_EQ(covering.excluded, std::vector<std::string>{"data=2 zero=2"});
+  EXPECT_EQ(covering.num_tuples, 5);
+}
+
+TEST(Covering, OfPairsIsMuchSmallerThanTheProduct) {
+  const Covering covering = CoverTuples(AxesOfSizes({5, 3, 3, 4, 2, 4}), 2, [](const Row&) { return true; });
+  EXPECT_LE(covering.rows.size(), 30u);  // 1,440 in the product, 20 at the least
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

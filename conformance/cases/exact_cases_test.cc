@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list must keep the traps that its cases exist for: this test fails when an edit of the axes loses one.
+#include "conformance/cases/exact_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "conformance/contract/batch_source.h"
+
+namespace plumbline::conformance {
+namespace {
+
+bool Any(const CaseList& list, const std::function<bool(const CaseSpec&, const Problem&)>& has) {
+  return std::any_of(list.cases.begin(), list.cases.end(),
+                     [&](const CaseSpec& spec) { return has(spec, list.problems[static_cast<size_t>(spec.problem)]); });
+}
+
+TEST(ExactCases, AreAtLeastSixtyWithUniqueIds) {
+  const CaseList list = ExactCases();
+  std::set<std::string> ids;
+  for (const CaseSpec& spec : list.cases) ids.insert(spec.id);
+  EXPECT_EQ(ids.size(), list.cases.size());
+  EXPECT_GE(ids.size(), 60u);
+}
+
+TEST(ExactCases, HaveConfigsThatParseBackAndDivide) {
+  for (const CaseSpec& spec : ExactCases().cases) {
+    const contract::RunConfig parsed = contract::ParseRunConfig(contract::ToJson(spec.config), spec.id);
+    EXPECT_EQ(parsed, spec.config) << spec.id;
+    EXPECT_EQ(spec.config.train_batch_size,
+              spec.config.micro_batch_size * spec.config.accumulation_steps * spec.config.data_degree);
+  }
+}
+
+TEST(ExactCases, TrainLongEnoughForOneUnitToSpread) {
+  for (const Problem& problem : ExactCases().problems) EXPECT_GE(problem.steps, 60) << problem.name;
+}
+
+TEST(ExactCases, HaveEveryValueOfEveryAxisThatTheIssueOfUsersNames) {
+  const CaseList list = ExactCases();
+  for (int64_t degree : {1, 2, 3, 4, 8}) {
+    for (int64_t stage : {0, 1, 2}) {
+      EXPECT_TRUE(Any(list,
+                      [&](const CaseSpec& spec, const Problem&) {
+                        return spec.config.data_degree == degree && spec.config.zero_stage == stage;
+                      }))
+          << degree << " " << stage;
+    }
+  }
+  for (int64_t accumulation : {1, 3, 4}) {
+    for (auto storage : {contract::DType::kF32, contract::DType::kBF16}) {
+      EXPECT_TRUE(Any(list, [&](const CaseSpec& spec, const Problem&) {
+        return spec.config.accumulation_steps == accumulation && spec.config.storage == storage;
+      }));
+    }
+  }
+  for (int64_t offset : {-1, 0, 1}) {
+    EXPECT_TRUE(Any(list, [&](const CaseSpec& spec, const Problem& problem) {
+      const auto parameters = contract::Parameters(problem.model);
+      return std::any_of(parameters.begin(), parameters.end(), [&](const contract::ParameterSpec& parameter) {
+        return spec.config.reduce_bucket_elems == parameter.numel() + offset;
+      });
+    })) << offset;
+  }
+  for (int64_t vocab : {5, 19}) {
+    EXPECT_TRUE(Any(list, [&](const CaseSpec&, const Problem& problem) { return problem.model.vocab == vocab; }));
+  }
+}
+
+TEST(ExactCases, HaveTheTraps) {
+  const CaseList list = ExactCases();
+  const auto has = [&](const std::function<bool(const CaseSpec&, const Problem&)>& predicate) {
+    return Any(list, predicate);
+  };
+  EXPECT_TRUE(has([](const CaseSpec& spec, const Problem& problem) {
+    for (const auto& parameter : contract::Parameters(problem.model)) {
+      if (parameter.numel() % spec.config.data_degree != 0 && spec.config.zero_stage > 0) return true;
+    }
+    return false;
+  })) << "numel not divisible by the world, sharded";
+  EXPECT_TRUE(has([](const CaseSpec&, const Problem& problem) { return problem.model.dropout; }));
+  EXPECT_TRUE(has([](const CaseSpec&, const Problem& problem) {
+    return problem.model.heads != problem.model.kv_heads && problem.model.kv_heads > 1;
+  })) << "grouped heads";
+  EXPECT_TRUE(has([](const CaseSpec& spec, const Problem& problem) {
+    return problem.optimizer == contract::OptimizerKind::kModularSgd && spec.config.accumulation_steps >= 3;
+  })) << "an optimizer without moments";
+}
+
+TEST(ExactCases, CountTheirTriplesAndNameTheExcludedOnes) {
+  const CaseList list = ExactCases();
+  EXPECT_GT(list.num_triples, 700);
+  EXPECT_FALSE(list.excluded.empty());
+  for (const std::string& triple : list.excluded) {
+    // Two reasons only: wide bounds in bf16, and a batch that does not divide.
+    const bool wide = triple.find("problem=wide-v5") != std::string::npos && triple.find("bf16") != std::string::npos;
+    const bool batch = triple.find("data=") != std::string::npos || triple.find("accumulation=") != std::string::npos;
+    EXPECT_TRUE(wide || batch) << triple;
+  }
+}
+
+TEST(ExactCases, PlainConfigIsOneRankAndOneMicroBatch) {
+  for (const Problem& problem : ExactCases().problems) {
+    const contract::RunConfig config = PlainConfig(problem);
+    EXPECT_EQ(config.world_size(), 1);
+    EXPECT_EQ(config.accumulation_steps, 1);
+    EXPECT_EQ(config.micro_batch_size, problem.batch);
+    EXPECT_EQ(config.storage, contract::DType::kF32);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fuzz target: the list of `run --batch`, as an engine reads it.
+#include "conformance/contract/engine_protocol.h"
+#include "conformance/contract/fuzz/only_errors.h"
+
+namespace plumbline::contract::fuzz {
+
+bool Accepts(const uint8_t* data, size_t size) {
+  const auto value = ParseOrRefuse([&] { return ParseBatchList(Text(data, size), "input"); });
+  if (!value.has_value()) return false;
+  DemandRoundTrip(ParseBatchList, *value);
+  return true;
+}
+
+}  // namespace plumbline::contract::fuzz

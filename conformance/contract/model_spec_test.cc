@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters against the table of docs/exact-family.md; every bad size and the message that names it.
+#include "conformance/contract/model_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "conformance/contract/testing/error_message.h"
+
+namespace plumbline::contract {
+namespace {
+
+using testing::ErrorMessage;
+
+// Sizes of which no two are equal, so that no swap of two goes unseen. H = 3 query heads, 1 key/value head: e = 5.
+ExactSpec Spec() {
+  ExactSpec spec;
+  spec.layers = 2;
+  spec.width = 15;
+  spec.heads = 3;
+  spec.kv_heads = 1;
+  spec.positions = 8;
+  spec.hidden = 22;
+  spec.vocab = 19;
+  return spec;
+}
+
+TEST(ExactSpec, DerivesTheWidthsOfTheDocument) {
+  ExactSpec spec = Spec();
+  EXPECT_EQ(spec.head_width(), 5);
+  EXPECT_EQ(spec.kv_width(), 5);
+  EXPECT_EQ(spec.master_modulus(), 24);
+  spec.kv_heads = 3;
+  spec.weight_bound = 2;
+  EXPECT_EQ(spec.kv_width(), 15);
+  EXPECT_EQ(spec.master_modulus(), 40);
+}
+
+TEST(ExactSpec, HasTheDocumentsConstantsAsDefaults) {
+  EXPECT_EQ(ExactSpec{}.weight_bound, 1);
+  EXPECT_EQ(ExactSpec{}.fold_bound, 2);
+  EXPECT_EQ(ExactSpec{}.gradient_fold_bound, 4);
+  EXPECT_FALSE(ExactSpec{}.dropout);
+}
+
+TEST(Parameters, AreThoseOfTheTableInItsOrder) {
+  const struct {
+    const char* name;
+    int64_t rows, cols;
+  } kTable[] = {{"embed.weight", 19, 15},    {"pos.weight", 8, 15},         {"layers.0.attn.q", 15, 15},
+                {"layers.0.attn.k", 15, 5},  {"layers.0.attn.v", 15, 5},    {"layers.0.attn.o", 15, 15},
+                {"layers.0.mlp.up", 15, 22}, {"layers.0.mlp.down", 22, 15}, {"layers.1.attn.q", 15, 15},
+                {"layers.1.attn.k", 15, 5},  {"layers.1.attn.v", 15, 5},    {"layers.1.attn.o", 15, 15},
+                {"layers.1.mlp.up", 15, 22}, {"layers.1.mlp.down", 22, 15}};
+  const std::vector<ParameterSpec> parameters = Parameters(Spec());
+  ASSERT_EQ(parameters.size(), std::size(kTable));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_EQ(parameters[i].name, kTable[i].name);
+    EXPECT_EQ(parameters[i].rows, kTable[i].rows) << kTable[i].name;
+    EXPECT_EQ(parameters[i].cols, kTable[i].cols) << kTable[i].name;
+    EXPECT_EQ(parameters[i].tensor_id, static_cast<int64_t>(i)) << kTable[i].name;
+    EXPECT_EQ(parameters[i].numel(), kTable[i].rows * kTable[i].cols) << kTable[i].name;
+  }
+}
+
+TEST(Parameters, NumberLayersInDecimalsAndIdsBySixesBeyondTen) {
+  ExactSpec spec = Spec();
+  spec.layers = 12;
+  const std::vector<ParameterSpec> parameters = Parameters(spec);
+  ASSERT_EQ(parameters.size(), 2u + 6 * 12);
+  EXPECT_EQ(parameters[2 + 6 * 11 + 4].name, "layers.11.mlp.up");
+  EXPECT_EQ(parameters[2 + 6 * 11 + 4].tensor_id, 6 + 6 * 11);
+}
+
+TEST(Validate, AcceptsTheSmallestAndTheLargestSizes) {
+  EXPECT_NO_THROW(Validate(Spec()));
+  ExactSpec spec;
+  spec.layers = spec.width = spec.heads = spec.kv_heads = spec.positions = spec.hidden = 1;
+  spec.vocab = 2;
+  spec.fold_bound = spec.gradient_fold_bound = 1;
+  EXPECT_NO_THROW(Validate(spec));
+  spec.layers = 4096;
+  spec.width = spec.heads = spec.kv_heads = spec.positions = spec.hidden = spec.vocab = 1 << 20;
+  spec.weight_bound = spec.fold_bound = spec.gradient_fold_bound = 1 << 16;
+  EXPECT_NO_THROW(Validate(spec));
+  EXPECT_EQ(Parameters(spec).back().numel(), int64_t{1} << 40);
+}
+
+TEST(Validate, NamesEachSizeThatIsOutOfRange) {
+  const struct {
+    const char* name;
+    int64_t ExactSpec::*field;
+    int64_t min, max;
+  } kTable[] = {{"layers", &ExactSpec::layers, 1, 4096},
+                {"width", &ExactSpec::width, 1, 1 << 20},
+                {"heads", &ExactSpec::heads, 1, 1 << 20},
+                {"kv_heads", &ExactSpec::kv_heads, 1, 1 << 20},
+                {"positions", &ExactSpec::positions, 1, 1 << 20},
+                {"hidden", &ExactSpec::hidden, 1, 1 << 20},
+                {"vocab", &ExactSpec::vocab, 2, 1 << 20},
+                {"weight_bound", &ExactSpec::weight_bound, 1, 1 << 16},
+                {"fold_bound", &ExactSpec::fold_bound, 1, 1 << 16},
+                {"gradient_fold_bound", &ExactSpec::gradient_fold_bound, 1, 1 << 16}};
+  for (const auto& [name, field, min, max] : kTable) {
+    for (int64_t value :
+         {min - 1, max + 1, int64_t{-1}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
+      ExactSpec spec = Spec();
+      spec.*field = value;
+      EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { Validate(spec); }),
+                std::string("model.") + name + " is " + std::to_string(value) + "; allowed: an integer from " +
+                    std::to_string(min) + " to " + std::to_string(max));
+    }
+  }
+}
+
+TEST(Validate, NamesHeadsThatDoNotDivide) {
+  ExactSpec spec = Spec();
+  spec.heads = 4;
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { Validate(spec); }),
+            "model.width is 15; allowed: a multiple of model.heads = 4");
+  spec = Spec();
+  spec.kv_heads = 2;
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { Validate(spec); }),
+            "model.heads is 3; allowed: a multiple of model.kv_heads = 2");
+  spec.kv_heads = 6;
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { Validate(spec); }),
+            "model.heads is 3; allowed: a multiple of model.kv_heads = 6");
+}
+
+}  // namespace
+}  // namespace plumbline::contract

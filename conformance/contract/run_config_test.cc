@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every key of the table in docs/formats.md: its values, its default, "auto", and the message where it is wrong.
+#include "conformance/contract/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "conformance/contract/strict_json.h"
+#include "conformance/contract/testing/error_message.h"
+
+namespace plumbline::contract {
+namespace {
+
+using testing::ErrorMessage;
+
+// A config of these keys and an optimizer.
+std::string With(const std::string& keys) {
+  return "{\"optimizer\": {\"type\": \"ModularSGD\"}" + (keys.empty() ? "" : ", " + keys) + "}";
+}
+
+RunConfig Parse(const std::string& json) { return ParseRunConfig(json, "config.json"); }
+
+std::string Message(const std::string& json, ErrorCode code = ErrorCode::kInvalidArgument) {
+  return ErrorMessage(code, [&] { Parse(json); });
+}
+
+TEST(RunConfig, HasTheDefaultsOfTheTable) {
+  const RunConfig config = Parse(With("\"train_batch_size\": 1"));
+  EXPECT_EQ(config.train_batch_size, 1);
+  EXPECT_EQ(config.micro_batch_size, 1);
+  EXPECT_EQ(config.accumulation_steps, 1);
+  EXPECT_EQ(config.data_degree, 1);
+  EXPECT_EQ(config.world_size(), 1);
+  EXPECT_EQ(config.storage, DType::kF32);
+  EXPECT_EQ(config.zero_stage, 0);
+  EXPECT_EQ(config.reduce_bucket_elems, 500'000'000);
+  EXPECT_EQ(config.optimizer, OptimizerKind::kModularSgd);
+}
+
+TEST(RunConfig, ReadsEveryKey) {
+  RunConfig expected;
+  expected.train_batch_size = 30;
+  expected.micro_batch_size = 2;
+  expected.accumulation_steps = 3;
+  expected.data_degree = 5;
+  expected.storage = DType::kBF16;
+  expected.zero_stage = 2;
+  expected.reduce_bucket_elems = 77;
+  expected.optimizer = OptimizerKind::kModularMomentum;
+  EXPECT_EQ(Parse(R"({
+    // Comments are allowed.
+    "train_batch_size": 30,
+    "train_micro_batch_size_per_gpu": 2,
+    "gradient_accumulation_steps": 3,
+    "bf16": {"enabled": true},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": 77},
+    "optimizer": {"type": "ModularMomentum"},
+    "mesh": {"data": 5}
+  })"),
+            expected);
+  EXPECT_EQ(expected.world_size(), 5);
+}
+
+TEST(RunConfig, ResolvesTheBatchIdentityFromWhatIsGiven) {
+  struct Row {
+    std::string batch, micro, accumulation;
+    int64_t data, expected_batch, expected_micro, expected_accumulation;
+  };
+  for (const Row& row : {
+           Row{"24", "2", "4", 3, 24, 2, 4},
+           Row{"24", "2", "auto", 3, 24, 2, 4},
+           Row{"24", "2", "", 3, 24, 2, 4},
+           Row{"24", "auto", "4", 3, 24, 2, 4},
+           Row{"24", "", "4", 3, 24, 2, 4},
+           Row{"auto", "2", "4", 3, 24, 2, 4},
+           Row{"", "2", "4", 3, 24, 2, 4},
+           Row{"24", "auto", "auto", 3, 24, 8, 1},
+           Row{"24", "", "", 3, 24, 8, 1},
+           Row{"auto", "2", "auto", 3, 6, 2, 1},
+           Row{"", "2", "", 3, 6, 2, 1},
+           Row{"1", "1", "1", 1, 1, 1, 1},
+           Row{"7", "", "7", 1, 7, 1, 7},
+           Row{"1099511627776", "", "1048576", 1048576, 1099511627776, 1, 1048576},
+           Row{"", "1", "1048576", 1048576, 1099511627776, 1, 1048576},
+       }) {
+    std::string keys = "\"mesh\": {\"data\": " + std::to_string(row.data) + "}";
+    const auto add = [&](const char* key, const std::string& value) {
+      if (!value.empty()) keys += ", \"" + std::string(key) + "\": " + (value == "auto" ? "\"auto\"" : value);
+    };
+    add("train_batch_size", row.batch);
+    add("train_micro_batch_size_per_gpu", row.micro);
+    add("gradient_accumulation_steps", row.accumulation);
+    const RunConfig config = Parse(With(keys));
+    EXPECT_EQ(config.train_batch_size, row.expected_batch) << keys;
+    EXPECT_EQ(config.micro_batch_size, row.expected_micro) << keys;
+    EXPECT_EQ(config.accumulation_steps, row.expected_accumulation) << keys;
+    EXPECT_EQ(config.train_batch_size, config.micro_batch_size * config.accumulation_steps * config.data_degree);
+  }
+}
+
+TEST(RunConfig, RefusesABatchThatIsNotMicroTimesAccumulationTimesData) {
+  const std::string identity =
+      "config.json: train_batch_size must be train_micro_batch_size_per_gpu x gradient_accumulation_steps x mesh.data";
+  const struct {
+    std::string keys, message;
+  } kTable[] = {
+      {R"("train_batch_size": 24, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3, "mesh": {"data": 3})",
+       identity + "; 24 does not divide by gradient_accumulation_steps x mesh.data = 9"},
+      {R"("train_batch_size": 24, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4, "mesh": {"data": 3})",
+       identity + "; 24 is not 3 x 4 x 3"},
+      {R"("train_batch_size": 24, "mesh": {"data": 5})",
+       identity + "; 24 does not divide by gradient_accumulation_steps x mesh.data = 5"},
+      {R"("train_batch_size": 24, "gradient_accumulation_steps": 7)",
+       identity + "; 24 does not divide by gradient_accumulation_steps x mesh.data = 7"},
+      {R"("train_batch_size": 24, "train_micro_batch_size_per_gpu": 5)",
+       identity + "; 24 does not divide by train_micro_batch_size_per_gpu x mesh.data = 5"},
+      {R"("train_batch_size": 24, "train_micro_batch_size_per_gpu": 2, "mesh": {"data": 5})",
+       identity + "; 24 does not divide by train_micro_batch_size_per_gpu x mesh.data = 10"},
+      {R"("train_batch_size": 2, "gradient_accumulation_steps": 4)",
+       identity + "; 2 does not divide by gradient_accumulation_steps x mesh.data = 4"},
+      {R"("train_micro_batch_size_per_gpu": 1099511627776, "gradient_accumulation_steps": 2)",
+       identity + ", at most 1099511627776"},
+      {R"("train_micro_batch_size_per_gpu": 1099511627776, "gradient_accumulation_steps": 1099511627776, "mesh": {"data": 1048576})",
+       identity + ", at most 1099511627776"},
+      {R"("train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1048576, "mesh": {"data": 1048576})",
+       identity + ", at most 1099511627776"},
+      {"", "config.json: train_batch_size or train_micro_batch_size_per_gpu must be given as a number"},
+      {R"("train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 4)",
+       "config.json: train_batch_size or train_micro_batch_size_per_gpu must be given as a number"},
+  };
+  for (const auto& [keys, message] : kTable) EXPECT_EQ(Message(With(keys)), message);
+}
+
+TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
+  const struct {
+    std::string keys, message;
+  } kTable[] = {
+      {R"("train_batch_size": 0)", "config.json: train_batch_size is 0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": -8)", "config.json: train_batch_size is -8; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8.0)",
+       "config.json: train_batch_size is 8.0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": "Auto")",
+       R"(config.json: train_batch_size is "Auto"; allowed: a positive integer or "auto")"},
+      {R"("train_batch_size": null)",
+       "config.json: train_batch_size is null; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 1099511627777)",
+       "config.json: train_batch_size is 1099511627777; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8, "gradient_accumulation_steps": 0)",
+       "config.json: gradient_accumulation_steps is 0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_micro_batch_size_per_gpu": 0)",
+       "config.json: train_micro_batch_size_per_gpu is 0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8, "bf16": true)", "config.json: bf16 is true; allowed: an object"},
+      {R"("train_batch_size": 8, "bf16": {"enabled": 1})", "config.json: bf16.enabled is 1; allowed: true or false"},
+      {R"("train_batch_size": 8, "bf16": {"enabled": "auto"})",
+       R"(config.json: bf16.enabled is "auto"; allowed: true or false)"},
+      {R"("train_batch_size": 8, "zero_optimization": {"stage": 4})",
+       "config.json: zero_optimization.stage is 4; allowed: an integer from 0 to 3"},
+      {R"("train_batch_size": 8, "zero_optimization": {"stage": -1})",
+       "config.json: zero_optimization.stage is -1; allowed: an integer from 0 to 3"},
+      {R"("train_batch_size": 8, "zero_optimization": {"stage": "auto"})",
+       R"(config.json: zero_optimization.stage is "auto"; allowed: an integer from 0 to 3)"},
+      {R"("train_batch_size": 8, "zero_optimization": 1)", "config.json: zero_optimization is 1; allowed: an object"},
+      {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 0})",
+       "config.json: zero_optimization.reduce_bucket_size is 0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 5e8})",
+       "config.json: zero_optimization.reduce_bucket_size is 500000000.0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8, "mesh": {"data": 0})",
+       "config.json: mesh.data is 0; allowed: an integer from 1 to 1048576"},
+      {R"("train_batch_size": 8, "mesh": {"data": "auto"})",
+       R"(config.json: mesh.data is "auto"; allowed: an integer from 1 to 1048576)"},
+      {R"("train_batch_size": 8, "mesh": [2])", "config.json: mesh is [2]; allowed: an object"},
+  };
+  for (const auto& [keys, message] : kTable) EXPECT_EQ(Message(With(keys)), message);
+}
+
+TEST(RunConfig, DemandsAnOptimizerThatItKnows) {
+  EXPECT_EQ(Message(R"({"train_batch_size": 8})"), "config.json: key \"optimizer\" is missing");
+  EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {}})"), "config.json: optimizer: key \"type\" is missing");
+  EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": "ModularSGD"})"),
+            R"(config.json: optimizer is "ModularSGD"; allowed: an object)");
+  EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "modularsgd"}})"),
+            R"(config.json: optimizer.type is "modularsgd"; allowed: ModularMomentum, ModularSGD)");
+  EXPECT_EQ(Parse(R"({"train_batch_size": 8, "optimizer": {"type": "ModularMomentum"}})").optimizer,
+            OptimizerKind::kModularMomentum);
+}
+
+TEST(RunConfig, RefusesWhatIsNoObject) {
+  EXPECT_EQ(Message("[]"), "config.json is []; allowed: an object");
+  EXPECT_EQ(Message(""), "config.json: is empty; a JSON value is expected");
+}
+
+TEST(RunConfig, SuggestsTheNearestKeyForAnUnknownOneAtEachLevel) {
+  const struct {
+    std::string keys, message;
+  } kTable[] = {
+      {R"("train_batch_sise": 8)", R"(config.json: unknown key "train_batch_sise"; did you mean "train_batch_size"?)"},
+      {R"("micro_batch_size_per_gpu": 8)",
+       R"(config.json: unknown key "micro_batch_size_per_gpu"; did you mean "train_micro_batch_size_per_gpu"?)"},
+      {R"("Mesh": {})", R"(config.json: unknown key "Mesh"; did you mean "mesh"?)"},
+      // The nearest known key may be one that is not built.
+      {R"("gradient_cliping": 1.0)",
+       R"(config.json: unknown key "gradient_cliping"; did you mean "gradient_clipping"?)"},
+      {R"("bf16": {"enable": true})", R"(config.json: bf16: unknown key "enable"; did you mean "enabled"?)"},
+      {R"("zero_optimization": {"stages": 1})",
+       R"(config.json: zero_optimization: unknown key "stages"; did you mean "stage"?)"},
+      {R"("zero_optimization": {"stage": 1, "reduce_bucketsize": 1})",
+       R"(config.json: zero_optimization: unknown key "reduce_bucketsize"; did you mean "reduce_bucket_size"?)"},
+      {R"("mesh": {"date": 1})", R"(config.json: mesh: unknown key "date"; did you mean "data"?)"},
+  };
+  for (const auto& [keys, message] : kTable) EXPECT_EQ(Message(With(keys)), message);
+  EXPECT_EQ(Message(R"({"optimizer": {"typ": "ModularSGD"}})"),
+            R"(config.json: optimizer: unknown key "typ"; did you mean "type"?)");
+  EXPECT_EQ(Message(With("\"something_else_entirely\": 1"))
+                .find("config.json: unknown key \"something_else_entirely\"; "
+                      "allowed: train_batch_size, train_micro"),
+            0u);
+}
+
+TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
+  const struct {
+    std::string keys, message;
+  } kTable[] = {
+      {R"("fp16": {"enabled": false})", R"(config.json: key "fp16" is known but not built yet; leave it out)"},
+      {R"("gradient_clipping": 1.0)",
+       R"(config.json: key "gradient_clipping" is known but not built yet; leave it out)"},
+      {R"("scheduler": {})", R"(config.json: key "scheduler" is known but not built yet; leave it out)"},
+      {R"("steps_per_print": 10)", R"(config.json: key "steps_per_print" is known but not built yet; leave it out)"},
+      {R"("zero_optimization": {"overlap_comm": false})",
+       R"(config.json: zero_optimization: key "overlap_comm" is known but not built yet; leave it out)"},
+      {R"("zero_optimization": {"stage": 9, "offload_optimizer": {}})",
+       R"(config.json: zero_optimization: key "offload_optimizer" is known but not built yet; leave it out)"},
+      {R"("mesh": {"tensor": 1})", R"(config.json: mesh: key "tensor" is known but not built yet; leave it out)"},
+      {R"("mesh": {"pipeline": 1})", R"(config.json: mesh: key "pipeline" is known but not built yet; leave it out)"},
+      {R"("bf16": {"immediate_grad_update": true})",
+       R"(config.json: bf16: key "immediate_grad_update" is known but not built yet; leave it out)"},
+  };
+  for (const auto& [keys, message] : kTable) {
+    EXPECT_EQ(Message(With("\"train_batch_size\": 8, " + keys), ErrorCode::kUnsupported), message);
+  }
+}
+
+// docs/formats.md: a known DeepSpeed key outside the table is unsupported, and optimizer.params is not in the table.
+TEST(RunConfig, CallsParametersOfAnOptimizerUnsupported) {
+  for (const char* params : {"{}", R"({"lr": 0.001, "betas": [0.9, 0.999]})"}) {
+    EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "ModularSGD", "params": )" +
+                          std::string(params) + "}}",
+                      ErrorCode::kUnsupported),
+              R"(config.json: optimizer: key "params" is known but not built yet; leave it out)");
+  }
+}
+
+TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
+  EXPECT_EQ(Message(With(R"("fp16": {}, "mesch": {})")), R"(config.json: unknown key "mesch"; did you mean "mesh"?)");
+}
+
+TEST(RunConfig, BeginsMessagesWithThePathWhereItLies) {
+  const JsonValue root = JsonValue::Parse(R"({"config": {"train_batch_size": 8}})", "case.json");
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseRunConfig(root.At("config")); }),
+            "case.json: config: key \"optimizer\" is missing");
+}
+
+TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
+  int num_configs = 0;
+  for (int64_t micro : {1, 3}) {
+    for (int64_t accumulation : {1, 4}) {
+      for (int64_t data : {1, 5}) {
+        for (DType storage : {DType::kF32, DType::kBF16}) {
+          for (int64_t stage : {0, 1, 2, 3}) {
+            for (OptimizerKind optimizer : {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd}) {
+              const RunConfig config{
+                  micro * accumulation * data, micro, accumulation, data, storage, stage, 1 + stage * 1000, optimizer};
+              const std::string json = ToJson(config);
+              EXPECT_EQ(Parse(json), config) << json;
+              EXPECT_EQ(ToJson(Parse(json)), json);
+              ++num_configs;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(num_configs, 128);
+}
+
+TEST(ToJson, ShowsEveryKeyResolvedInTheOrderOfTheTable) {
+  EXPECT_EQ(
+      ToJson(Parse(With(R"("train_batch_size": 12, "gradient_accumulation_steps": "auto", "mesh": {"data": 2})"))),
+      R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 6, "gradient_accumulation_steps": 1, )"
+      R"("bf16": {"enabled": false}, "zero_optimization": {"stage": 0, "reduce_bucket_size": 500000000}, )"
+      R"("optimizer": {"type": "ModularSGD"}, "mesh": {"data": 2}})");
+}
+
+}  // namespace
+}  // namespace plumbline::contract

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of everything that is LibTorch: the autograd Functions, the modular updates and the decoder. The oracles are
+// plain int64 loops and finite differences. Agreement of the whole engine with others is not tested here; the harness
+// does that.
+#include "conformance/engines/torch_eager/decoder.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "conformance/contract/model_spec.h"
+
+namespace plumbline::conformance::torch_eager {
+namespace {
+
+using torch::autograd::grad;
+
+// As the engine runs. On a loaded machine a second thread makes products of this size wait, not faster.
+class OneThread : public testing::Environment {
+  void SetUp() override { at::set_num_threads(1); }
+};
+const testing::Environment* const kOneThread = testing::AddGlobalTestEnvironment(new OneThread);
+
+constexpr at::ScalarType kStorageTypes[] = {at::kDouble, at::kFloat, at::kBFloat16};
+
+// A small generator of the test's own (xorshift), so that no shared code decides the values.
+class Values {
+ public:
+  explicit Values(uint64_t seed) : state_(seed * 2 + 1) {}
+  int64_t In(int64_t low, int64_t high) {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return low + static_cast<int64_t>((state_ >> 20) % static_cast<uint64_t>(high - low + 1));
+  }
+  at::Tensor Tensor(at::IntArrayRef shape, int64_t low, int64_t high) {
+    std::vector<int64_t> values(c10::multiply_integers(shape));
+    for (int64_t& v : values) v = In(low, high);
+    return at::from_blob(values.data(), shape, at::kLong).clone();
+  }
+
+ private:
+  uint64_t state_;
+};
+
+at::Tensor FromInts(std::vector<int64_t> values, at::ScalarType type) {
+  return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kLong).to(type, false, true);
+}
+
+std::vector<int64_t> Ints(const at::Tensor& tensor) {
+  const at::Tensor wide = tensor.detach().to(at::kLong).contiguous();
+  EXPECT_TRUE(wide.to(at::kDouble).equal(tensor.detach().to(at::kDouble).contiguous())) << "not integers";
+  return {wide.const_data_ptr<int64_t>(), wide.const_data_ptr<int64_t>() + wide.numel()};
+}
+
+// p of the document, by steps of the modulus instead of by a remainder.
+int64_t Phase(int64_t x, int64_t bound, int64_t modulus) {
+  int64_t p = x + bound;
+  while (p < 0) p += modulus;
+  while (p >= modulus) p -= modulus;
+  return p;
+}
+
+int64_t FoldOf(int64_t x, int64_t bound) {
+  const int64_t p = Phase(x, bound, 4 * bound);
+  return p <= 2 * bound ? p - bound : 3 * bound - p;
+}
+
+int64_t SlopeOf(int64_t x, int64_t bound) { return Phase(x, bound, 4 * bound) < 2 * bound ? 1 : -1; }
+
+TEST(Fold, IsTheTriangleOfTheDocument) {
+  const at::Tensor x = FromInts({-7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}, at::kFloat).requires_grad_(true);
+  const at::Tensor y = Fold(x, 2);
+  EXPECT_EQ(Ints(y), (std::vector<int64_t>{1, 2, 1, 0, -1, -2, -1, 0, 1, 2, 1, 0, -1, -2, -1}));
+  // The kinks x = 2 and x = -6 (p = 2b) have slope -1, the kinks x = -2 and x = 6 (p = 0) slope +1.
+  EXPECT_EQ(Ints(grad({y.sum()}, {x})[0]), (std::vector<int64_t>{1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1, 1, 1}));
+}
+
+TEST(Fold, MatchesTheRuleForEveryBoundAndTypeFromMinusToPlus256) {
+  for (const at::ScalarType type : kStorageTypes) {
+    for (const int64_t bound : {1, 2, 3, 4, 7}) {
+      std::vector<int64_t> inputs, values, slopes;
+      for (int64_t x = -256; x <= 256; ++x) {
+        inputs.push_back(x);
+        values.push_back(FoldOf(x, bound));
+        slopes.push_back(SlopeOf(x, bound));
+      }
+      const at::Tensor x = FromInts(inputs, type).requires_grad_(true);
+      const at::Tensor y = Fold(x, bound);
+      EXPECT_EQ(y.scalar_type(), type);
+      EXPECT_EQ(Ints(y), values) << "bound " << bound << ", type " << type;
+      EXPECT_EQ(Ints(grad({y.sum()}, {x})[0]), slopes) << "bound " << bound << ", type " << type;
+    }
+  }
+}
+
+TEST(Fold, IsExactNearTheLimitOfFp32) {
+  for (const int64_t x : {-16'777'211, 16'777'205, 16'777'211}) {
+    const at::Tensor y = Fold(FromInts({x}, at::kFloat), 4);
+    EXPECT_EQ(Ints(y)[0], FoldOf(x, 4)) << x;
+  }
+}
+
+TEST(GradientFold, FoldsTheSumOverAllUsesAndLeavesTheValue) {
+  const at::Tensor x = FromInts({-9, 0, 5}, at::kFloat).requires_grad_(true);
+  const at::Tensor y = GradientFold(x, 4);
+  EXPECT_EQ(Ints(y), (std::vector<int64_t>{-9, 0, 5}));
+  // 3 + 3 + 1 = 7 folds to 1; folding each use first would give 3 + 3 + 1 = 7.
+  EXPECT_EQ(Ints(grad({(y * 3 + y * 3 + y).sum()}, {x})[0]), (std::vector<int64_t>{1, 1, 1}));
+}
+
+TEST(Linear, KeepsWeightGradientsThatBf16CannotHold) {
+  const at::Tensor x = at::full({1, 1001, 2}, 3.0, at::kBFloat16).requires_grad_(true);
+  const at::Tensor weight = FromInts({1, -1}, at::kFloat).view({2, 1}).requires_grad_(true);
+  const at::Tensor y = Linear(x, weight);
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+  const std::vector<at::Tensor> gradients = grad({y.to(at::kDouble).sum() * 3}, {x, weight});
+  EXPECT_EQ(gradients[0].scalar_type(), at::kBFloat16);
+  EXPECT_EQ(gradients[1].scalar_type(), at::kFloat);
+  EXPECT_EQ(Ints(gradients[1]), (std::vector<int64_t>{9009, 9009}));
+}
+
+TEST(Linear, HasTheGradientsOfAMatrixProduct) {
+  Values values(1);
+  for (const at::ScalarType type : kStorageTypes) {
+    const at::Tensor x = values.Tensor({3, 5, 7}, -2, 2).to(type).requires_grad_(true);
+    const at::Tensor weight = values.Tensor({7, 11}, -1, 1).to(WideType(type)).requires_grad_(true);
+    const at::Tensor dy = values.Tensor({3, 5, 11}, -4, 4);
+    const std::vector<at::Tensor> ours = grad({(Linear(x, weight) * dy.to(type)).sum()}, {x, weight});
+    const at::Tensor dx = at::matmul(dy, weight.detach().to(at::kLong).t());
+    const at::Tensor dweight = at::matmul(x.detach().to(at::kLong).view({15, 7}).t(), dy.view({15, 11}));
+    EXPECT_EQ(Ints(ours[0]), Ints(dx)) << type;
+    EXPECT_EQ(Ints(ours[1]), Ints(dweight)) << type;
+  }
+}
+
+TEST(ModularMomentum, FollowsTheDocumentForNegativeGradientsAndLateSteps) {
+  Values values(2);
+  for (const int64_t weight_bound : {1, 2, 5}) {
+    const int64_t modulus = 8 * (2 * weight_bound + 1);
+    for (const int64_t counter : {1, 2, 28, 29, 30, 1'000'003}) {
+      const at::Tensor gradient = values.Tensor({5, 13}, -100'000, 100'000);
+      const at::Tensor moment = values.Tensor({5, 13}, -14, 14);
+      const at::Tensor master = values.Tensor({5, 13}, 0, modulus - 1);
+      const auto [new_moment, new_master] = ModularMomentum(gradient, moment, master, counter, modulus);
+      const std::vector<int64_t> d = Ints(gradient), m = Ints(moment), u = Ints(master);
+      const std::vector<int64_t> got_m = Ints(new_moment), got_u = Ints(new_master);
+      const std::vector<int64_t> got_w = Ints(WorkingWeight(new_master, weight_bound));
+      for (size_t i = 0; i < d.size(); ++i) {
+        const int64_t want_m = Phase(m[i] + d[i] + counter, 14, 29) - 14;
+        const int64_t want_u = Phase(u[i] - want_m - counter, 0, modulus);
+        ASSERT_EQ(got_m[i], want_m);
+        ASSERT_EQ(got_u[i], want_u);
+        ASSERT_EQ(got_w[i], want_u / 8 - weight_bound);
+      }
+    }
+  }
+}
+
+TEST(ModularSgd, FollowsTheDocumentForNegativeGradients) {
+  const at::Tensor master = FromInts({0, 23, 5, 0}, at::kLong);
+  const at::Tensor gradient = FromInts({1, -1, -24'000'007, 24'000'000}, at::kLong);
+  EXPECT_EQ(Ints(ModularSgd(gradient, master, 24)), (std::vector<int64_t>{23, 0, 12, 0}));
+}
+
+// --- the decoder ---
+
+// A case of the test's own: parameters and one batch.
+struct Example {
+  contract::ExactSpec spec;
+  std::vector<at::Tensor> parameters;  // int64
+  StepBatch batch;
+  std::vector<LayerDropout> twice_masks;  // int64
+};
+
+Example MakeExample(int64_t heads, int64_t kv_heads, bool dropout, uint64_t seed) {
+  Example e;
+  e.spec = {.layers = 2, .width = 12, .heads = heads, .kv_heads = kv_heads, .positions = 5, .hidden = 7, .vocab = 11};
+  e.spec.dropout = dropout;
+  const int64_t d = 12, f = 7, kv = e.spec.kv_width(), v = 11, t = 5, b = 3;
+  std::vector<std::pair<int64_t, int64_t>> shapes = {{v, d}, {t, d}};
+  for (int64_t l = 0; l < 2; ++l) {
+    shapes.insert(shapes.end(), {{d, d}, {d, kv}, {d, kv}, {d, d}, {d, f}, {f, d}});
+  }
+  Values values(seed);
+  for (const auto& [rows, cols] : shapes) e.parameters.push_back(values.Tensor({rows, cols}, -1, 1));
+  e.batch.tokens = values.Tensor({b, t}, 0, v - 1);
+  e.batch.labels = values.Tensor({b, t}, 0, v - 1);
+  e.batch.loss_weights = FromInts({8, 0, 40, 0, 8, 40, 0, 8, 0, 0, 8, 0, 0, 8, 40}, at::kLong).view({b, t});  // N = 8
+  for (int64_t l = 0; dropout && l < 2; ++l) {
+    e.twice_masks.push_back({values.Tensor({b, t, d}, 0, 1) * 2, values.Tensor({b, t, d}, 0, 1) * 2});
+  }
+  return e;
+}
+
+std::vector<LayerDropout> MasksIn(const Example& e, at::ScalarType storage) {
+  std::vector<LayerDropout> masks;
+  for (const LayerDropout& m : e.twice_masks) masks.push_back({m.attention.to(storage), m.mlp.to(storage)});
+  return masks;
+}
+
+std::vector<at::Tensor> Leaves(const std::vector<at::Tensor>& values, at::ScalarType wide) {
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& v : values) leaves.push_back(v.detach().to(wide, false, true).requires_grad_(true));
+  return leaves;
+}
+
+TEST(Decoder, GradientsAreTheSameIntegersInEveryStorageType) {
+  for (const auto& [heads, kv_heads, dropout] :
+       {std::tuple(3, 3, false), std::tuple(6, 2, true), std::tuple(2, 1, false)}) {
+    const Example e = MakeExample(heads, kv_heads, dropout, 7);
+    std::vector<std::vector<int64_t>> expected;
+    for (const at::ScalarType storage : kStorageTypes) {
+      const std::vector<at::Tensor> leaves = Leaves(e.parameters, WideType(storage));
+      const at::Tensor loss = Decoder(e.spec, storage).Loss(leaves, e.batch, MasksIn(e, storage));
+      std::vector<std::vector<int64_t>> got = {Ints(loss.view({1}))};
+      for (const at::Tensor& gradient : grad({loss}, leaves)) {
+        EXPECT_EQ(gradient.scalar_type(), WideType(storage));
+        EXPECT_GT(gradient.ne(0).sum().item<int64_t>(), 0);
+        got.push_back(Ints(gradient));
+      }
+      if (expected.empty()) expected = got;
+      EXPECT_EQ(got, expected) << storage;
+    }
+  }
+}
+
+// Without folds the decoder is differentiable almost everywhere: attention, heads, joins, tying, dropout and the loss
+// are then judged by central differences at a random (not integer) point.
+TEST(Decoder, GradientsWithoutFoldsAreFiniteDifferences) {
+  constexpr double kStep = 1e-5;
+  for (const auto& [heads, kv_heads, dropout] : {std::tuple(3, 3, false), std::tuple(6, 2, true)}) {
+    const Example e = MakeExample(heads, kv_heads, dropout, 11);
+    const Decoder decoder(e.spec, at::kDouble, /*folds=*/false);
+    const std::vector<LayerDropout> masks = MasksIn(e, at::kDouble);
+    Values values(13);
+    std::vector<at::Tensor> point;
+    for (const at::Tensor& p : e.parameters)
+      point.push_back(values.Tensor(p.sizes(), -1000, 1000).to(at::kDouble) / 3000);
+    const std::vector<at::Tensor> leaves = Leaves(point, at::kDouble);
+    const std::vector<at::Tensor> gradients = grad({decoder.Loss(leaves, e.batch, masks)}, leaves);
+    for (size_t i = 0; i < point.size(); ++i) {
+      double* elements = point[i].data_ptr<double>();
+      for (int64_t j = 0; j < point[i].numel(); j += 5) {
+        const double centre = elements[j];
+        elements[j] = centre + kStep;
+        const double above = decoder.Loss(point, e.batch, masks).item<double>();
+        elements[j] = centre - kStep;
+        const double below = decoder.Loss(point, e.batch, masks).item<double>();
+        elements[j] = centre;
+        const double expected = (above - below) / (2 * kStep);
+        const double got = gradients[i].flatten()[j].item<double>();
+        ASSERT_LE(std::abs(got - expected), 1e-6 * (1 + std::abs(expected))) << "parameter " << i << ", element " << j;
+      }
+    }
+  }
+}
+
+TEST(Decoder, OfEqualLogitsTheSmallestIndexIsBest) {
+  Example e = MakeExample(3, 3, false, 17);
+  for (at::Tensor& p : e.parameters) p.zero_();
+  e.parameters[1].fill_(1);  // P: h is 1 everywhere, while E = 0 makes all logits equal
+  e.batch.labels.fill_(4);
+  const std::vector<at::Tensor> leaves = Leaves(e.parameters, at::kFloat);
+  const at::Tensor dembed = grad({Decoder(e.spec, at::kFloat).Loss(leaves, e.batch, {})}, leaves)[0];
+  const std::vector<int64_t> column = Ints(dembed.select(1, 0));
+  // Five weights of 1 and three of 5, divided by N = 8 and multiplied by it: 20 for best, -20 for the label.
+  EXPECT_EQ(column, (std::vector<int64_t>{20, 0, 0, 0, -20, 0, 0, 0, 0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace plumbline::conformance::torch_eager

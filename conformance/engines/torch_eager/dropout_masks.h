@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout masks from the shared random stream (docs/exact-family.md, "Random draws"). Plain floats; no LibTorch here.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "conformance/contract/random_stream.h"
+
+namespace plumbline::conformance::torch_eager {
+
+// 2 where the element is kept, else 0, for elements 0 ... num_elems - 1: the whole [B, T, d], row-major.
+std::vector<float> TwiceKeepMask(uint64_t seed, contract::Site site, int64_t step, int64_t layer, int64_t num_elems);
+
+}  // namespace plumbline::conformance::torch_eager

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole witness on small cases, from a case folder to the trace: fp32 and bf16 must agree in every digest, every
+// tensor must live, dumps must say what digests say, and what the engine does not do must be refused.
+#include "conformance/engines/torch_eager/run_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/batch_source.h"
+#include "conformance/contract/error.h"
+#include "conformance/contract/file_io.h"
+#include "conformance/contract/tensor_file.h"
+#include "conformance/contract/trace.h"
+
+namespace plumbline::conformance::torch_eager {
+namespace {
+
+using contract::OptimizerKind;
+using contract::TensorKind;
+
+constexpr int64_t kSteps = 20;
+constexpr char kText[] =
+    "Weights that learn by whole numbers cannot round, and what cannot round cannot hide: one unit too many in a "
+    "gradient, "
+    "a moment or a counter, and some steps later most of the model is another model. So this text is read byte by "
+    "byte.";
+
+class RunCaseTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const testing::TestInfo& info = *testing::UnitTest::GetInstance()->current_test_info();
+    root_ = std::filesystem::path(testing::TempDir()) / (std::string(info.test_suite_name()) + "." + info.name());
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  std::filesystem::path NewFolder(const std::string& name) const {
+    std::filesystem::create_directories(root_ / name);
+    return root_ / name;
+  }
+
+  // Writes the case, runs it, and returns OUT_DIR.
+  std::filesystem::path Run(const contract::CaseData& data, const std::string& name) const {
+    const std::filesystem::path case_dir = NewFolder(name + ".case"), out_dir = NewFolder(name + ".out");
+    contract::WriteCase(case_dir, data);
+    RunCase(case_dir, out_dir);
+    return out_dir;
+  }
+
+  std::filesystem::path root_;
+};
+
+contract::CaseData MakeCase(const contract::ExactSpec& model, OptimizerKind optimizer, contract::DType storage) {
+  contract::CaseData data;
+  data.spec.id = "witness";
+  data.spec.model = model;
+  data.spec.seed = 0x1234567890ull;
+  data.spec.steps = kSteps;
+  data.spec.config.train_batch_size = data.spec.config.micro_batch_size = 6;
+  data.spec.config.optimizer = optimizer;
+  data.spec.config.storage = storage;
+  data.parameters = contract::Parameters(model);
+  data.state = contract::MakeInitialState(model, optimizer, data.spec.seed);
+  const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
+                                        .reduce_modulo_vocab = true};
+  data.batches = contract::MakeBatches(source, model, data.spec.seed, kSteps, 6);
+  return data;
+}
+
+contract::ExactSpec Dense() {
+  return {.layers = 2, .width = 12, .heads = 3, .kv_heads = 3, .positions = 7, .hidden = 20, .vocab = 19};
+}
+
+contract::ExactSpec GroupedWithDropout() {
+  contract::ExactSpec spec = {
+      .layers = 3, .width = 20, .heads = 4, .kv_heads = 2, .positions = 5, .hidden = 13, .vocab = 23};
+  spec.weight_bound = 2;
+  spec.fold_bound = 3;
+  spec.gradient_fold_bound = 5;
+  spec.dropout = true;
+  return spec;
+}
+
+void ExpectEqualSteps(const contract::Trace& a, const contract::Trace& b) {
+  ASSERT_EQ(a.steps.size(), b.steps.size());
+  for (size_t s = 0; s < a.steps.size(); ++s) {
+    EXPECT_EQ(a.steps[s].loss, b.steps[s].loss) << "step " << s;
+    EXPECT_EQ(a.steps[s].tokens, b.steps[s].tokens) << "step " << s;
+    for (const TensorKind kind : contract::kTensorKinds) {
+      const auto& left = a.steps[s].of(kind);
+      const auto& right = b.steps[s].of(kind);
+      ASSERT_EQ(left.size(), right.size());
+      for (size_t i = 0; i < left.size(); ++i) {
+        EXPECT_EQ(left[i].tensor, right[i].tensor);
+        EXPECT_EQ(left[i].digest, right[i].digest) << left[i].tensor << ", " << Name(kind) << ", step " << s;
+      }
+    }
+  }
+}
+
+// Every parameter is there once, whole, in canonical order, for every kind.
+void ExpectWholeTensors(const contract::Trace& trace, const contract::CaseData& data) {
+  ASSERT_TRUE(trace.complete);
+  ASSERT_EQ(trace.steps.size(), static_cast<size_t>(kSteps));
+  const bool momentum = data.spec.config.optimizer == OptimizerKind::kModularMomentum;
+  for (const contract::StepRecord& step : trace.steps) {
+    for (const TensorKind kind : contract::kTensorKinds) {
+      const bool absent = kind == TensorKind::kMoment && !momentum;
+      ASSERT_EQ(step.of(kind).size(), absent ? 0 : data.parameters.size());
+      for (size_t i = 0; i < step.of(kind).size(); ++i) {
+        EXPECT_EQ(step.of(kind)[i].tensor, data.parameters[i].name);
+        EXPECT_EQ(step.of(kind)[i].begin, 0);
+        EXPECT_EQ(step.of(kind)[i].end, data.parameters[i].numel());
+      }
+    }
+  }
+}
+
+std::filesystem::path DumpFile(const std::filesystem::path& out_dir, int64_t step) {
+  char name[64];
+  std::snprintf(name, sizeof name, "rank0/tensors-%06d.safetensors", static_cast<int>(step));
+  return out_dir / name;
+}
+
+double NonzeroShare(const std::vector<int64_t>& values) {
+  int64_t count = 0;
+  for (const int64_t v : values) count += v != 0;
+  return static_cast<double>(count) / static_cast<double>(values.size());
+}
+
+double MovingShare(const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+  int64_t count = 0;
+  for (size_t i = 0; i < before.size(); ++i) count += before[i] != after[i];
+  return static_cast<double>(count) / static_cast<double>(before.size());
+}
+
+TEST_F(RunCaseTest, Fp32AndBf16HaveEqualDigestsInAllStepsAndTensors) {
+  for (const contract::ExactSpec& model : {Dense(), GroupedWithDropout()}) {
+    for (const OptimizerKind optimizer : {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd}) {
+      const std::string name = (model.dropout ? "grouped-" : "dense-") + std::string(Name(optimizer));
+      const contract::CaseData fp32 = MakeCase(model, optimizer, contract::DType::kF32);
+      const contract::CaseData bf16 = MakeCase(model, optimizer, contract::DType::kBF16);
+      const contract::Trace fp32_trace = contract::ReadTrace(Run(fp32, name + "-fp32"), 0);
+      const contract::Trace bf16_trace = contract::ReadTrace(Run(bf16, name + "-bf16"), 0);
+      EXPECT_EQ(bf16_trace.config.storage, contract::DType::kBF16);
+      ExpectWholeTensors(fp32_trace, fp32);
+      ExpectEqualSteps(fp32_trace, bf16_trace);
+    }
+  }
+}
+
+TEST_F(RunCaseTest, EveryTensorLivesByTheMeasureOfTheDocument) {
+  contract::CaseData data = MakeCase(GroupedWithDropout(), OptimizerKind::kModularMomentum, contract::DType::kF32);
+  for (int64_t s = 0; s < kSteps; ++s) data.spec.dump_steps.push_back(s);
+  const std::filesystem::path out_dir = Run(data, "live");
+  std::vector<std::vector<int64_t>> weights;
+  for (const contract::ParameterState& state : data.state) weights.push_back(state.weight);
+  std::vector<double> nonzero(weights.size()), moving(weights.size());
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const contract::TensorFile dump = contract::ReadTensorFile(DumpFile(out_dir, s));
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const std::string suffix = "/" + data.parameters[i].name + "@0";
+      const std::vector<int64_t> weight = contract::ToInt64(dump.Find("weight" + suffix));
+      nonzero[i] += NonzeroShare(contract::ToInt64(dump.Find("gradient" + suffix))) / kSteps;
+      moving[i] += MovingShare(weights[i], weight) / kSteps;
+      weights[i] = weight;
+    }
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_GE(nonzero[i], 0.4) << data.parameters[i].name;
+    EXPECT_GE(moving[i], 0.4) << data.parameters[i].name;
+  }
+}
+
+TEST_F(RunCaseTest, DumpsHoldExactlyWhatTheDigestsSayAndOnlyInTheStepsAskedFor) {
+  contract::CaseData data = MakeCase(Dense(), OptimizerKind::kModularMomentum, contract::DType::kBF16);
+  data.spec.dump_steps = {0, 13};
+  const std::filesystem::path out_dir = Run(data, "dump");
+  const contract::Trace trace = contract::ReadTrace(out_dir, 0);
+  for (int64_t s = 0; s < kSteps; ++s) {
+    ASSERT_EQ(std::filesystem::exists(DumpFile(out_dir, s)), s == 0 || s == 13) << s;
+  }
+  for (const int64_t s : data.spec.dump_steps) {
+    const contract::TensorFile dump = contract::ReadTensorFile(DumpFile(out_dir, s));
+    EXPECT_EQ(dump.tensors.size(), 4 * data.parameters.size());
+    for (const TensorKind kind : contract::kTensorKinds) {
+      for (const contract::SliceDigest& slice : trace.steps[s].of(kind)) {
+        const std::vector<int64_t> values =
+            contract::ToInt64(dump.Find(std::string(Name(kind)) + "/" + slice.tensor + "@0"));
+        contract::Digest digest;
+        for (size_t i = 0; i < values.size(); ++i) digest.Add(static_cast<int64_t>(i), values[i]);
+        EXPECT_EQ(digest.hash, slice.digest.hash) << slice.tensor;
+      }
+    }
+  }
+}
+
+TEST_F(RunCaseTest, TheOptimizersTrainDifferentModels) {
+  const contract::CaseData momentum = MakeCase(Dense(), OptimizerKind::kModularMomentum, contract::DType::kF32);
+  const contract::CaseData sgd = MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF32);
+  const contract::Trace a = contract::ReadTrace(Run(momentum, "momentum"), 0);
+  const contract::Trace b = contract::ReadTrace(Run(sgd, "sgd"), 0);
+  EXPECT_EQ(a.steps[0].of(TensorKind::kGradient)[0].digest, b.steps[0].of(TensorKind::kGradient)[0].digest);
+  EXPECT_NE(a.steps[0].of(TensorKind::kMaster)[0].digest, b.steps[0].of(TensorKind::kMaster)[0].digest);
+}
+
+TEST_F(RunCaseTest, MarksThePhasesOfEachStepWhenAsked) {
+  contract::CaseData data = MakeCase(Dense(), OptimizerKind::kModularMomentum, contract::DType::kF32);
+  data.spec.phase_marks = true;
+  const std::string text = contract::ReadFile(Run(data, "phases") / "rank0" / "trace.jsonl");
+  size_t position = 0;
+  for (int64_t s = 0; s < kSteps; ++s) {
+    for (const char* phase : {"forward", "backward", "step"}) {
+      const std::string mark = "\"phase\": \"" + std::string(phase) + "\"";
+      const std::string compact_mark = "\"phase\":\"" + std::string(phase) + "\"";
+      const size_t found = std::min(text.find(mark, position), text.find(compact_mark, position));
+      ASSERT_NE(found, std::string::npos) << phase << ", step " << s;
+      position = found + 1;
+    }
+  }
+}
+
+TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
+  const contract::Case plain = MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF32).spec;
+  EXPECT_NO_THROW(CheckSupported(plain));
+  const std::vector<std::function<void(contract::Case&)>> edits = {
+      [](contract::Case& c) { c.config.data_degree = 2, c.config.micro_batch_size = 3; },
+      [](contract::Case& c) { c.config.accumulation_steps = 2, c.config.micro_batch_size = 3; },
+      [](contract::Case& c) { c.config.zero_stage = 1; },
+      [](contract::Case& c) { c.config.storage = contract::DType::kF16; },
+      [](contract::Case& c) { c.perturbation.emplace(); },
+  };
+  for (size_t i = 0; i < edits.size(); ++i) {
+    contract::Case spec = plain;
+    edits[i](spec);
+    try {
+      CheckSupported(spec);
+      ADD_FAILURE() << "edit " << i << " was accepted";
+    } catch (const contract::Error& error) {
+      EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported) << i;
+    }
+  }
+}
+
+TEST_F(RunCaseTest, WritesNoTraceForACaseItRefuses) {
+  contract::CaseData data = MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF32);
+  data.spec.config.zero_stage = 2;
+  EXPECT_THROW(Run(data, "refused"), contract::Error);
+  EXPECT_TRUE(std::filesystem::is_empty(root_ / "refused.out"));
+}
+
+}  // namespace
+}  // namespace plumbline::conformance::torch_eager

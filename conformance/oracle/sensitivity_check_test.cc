@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/oracle/sensitivity_check.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::Certificate;
+using contract::DType;
+using reports::CheckOutcome;
+
+// Every quantity at its largest allowed value for bf16.
+Certificate AtTheLimit() {
+  Certificate certificate;
+  certificate.quantities = {
+      {"activation_sum", {16777215, "a"}}, {"gradient_sum", {16777215, "b"}}, {"stored", {256, "c"}},
+      {"fold_input", {16777215, "d"}},     {"gradient", {16777216, "e"}},     {"state", {16777216, "f"}}};
+  certificate.liveness = {{"embed.weight", kMinLiveShare, 1}, {"pos.weight", 1, kMinLiveShare}};
+  return certificate;
+}
+
+TEST(CheckCertificate, HoldsAtTheLimitAndFailsOneBeyondInEachQuantity) {
+  EXPECT_EQ(CheckCertificate(AtTheLimit(), DType::kBF16).outcome, CheckOutcome::kPass);
+  for (const auto& [name, quantity] : AtTheLimit().quantities) {
+    Certificate certificate = AtTheLimit();
+    certificate.quantities[name].max += 1;
+    const auto check = CheckCertificate(certificate, DType::kBF16);
+    EXPECT_EQ(check.outcome, CheckOutcome::kVacuous) << name;
+    EXPECT_NE(check.detail.find(name), std::string::npos);
+    EXPECT_NE(check.detail.find("(" + quantity.where + ")"), std::string::npos);
+  }
+}
+
+TEST(CheckCertificate, AllowsLargerStoredValuesInFp32Only) {
+  Certificate certificate = AtTheLimit();
+  certificate.quantities["stored"].max = 16777216;
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16).outcome, CheckOutcome::kVacuous);
+}
+
+TEST(CheckCertificate, IsVacuousWithoutAQuantityAndWithNaN) {
+  Certificate certificate = AtTheLimit();
+  certificate.quantities.erase("state");
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kVacuous);
+  certificate = AtTheLimit();
+  certificate.quantities["gradient"].max = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kVacuous);
+}
+
+TEST(CheckLiveness, HoldsAtTheLevelAndFailsBelowInOneTensor) {
+  EXPECT_EQ(CheckLiveness(AtTheLimit()).outcome, CheckOutcome::kPass);
+  Certificate certificate = AtTheLimit();
+  certificate.liveness[1].moving_weight_share = kMinLiveShare - 0.001;
+  EXPECT_EQ(CheckLiveness(certificate).outcome, CheckOutcome::kVacuous);
+  EXPECT_NE(CheckLiveness(certificate).detail.find("pos.weight"), std::string::npos);
+  certificate = AtTheLimit();
+  certificate.liveness[0].nonzero_gradient_share = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(CheckLiveness(certificate).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckLiveness(Certificate{}).outcome, CheckOutcome::kVacuous);
+}
+
+contract::TensorFile Weights(const std::vector<int64_t>& values) {
+  const auto count = static_cast<int64_t>(values.size());
+  const std::vector<int64_t> other(values.size(), 7);
+  return {{contract::MakeI64("weight/a@0", {count}, values), contract::MakeI64("moment/a@0", {count}, other)}, {}};
+}
+
+TEST(MeasureAmplification, CountsDifferingWeightsAndNothingElse) {
+  const Amplification measured = MeasureAmplification("moment", Weights({1, 0, -1, 1}), Weights({1, 1, -1, 0}));
+  EXPECT_EQ(measured.total, 4);
+  EXPECT_EQ(measured.differing, 2);
+  EXPECT_EQ(MeasureAmplification("moment", Weights({1, 0}), Weights({1, 0})).share(), 0);
+}
+
+TEST(CheckAmplification, IsVacuousBelowTheLevelTooEarlyOrWithoutAnything) {
+  const auto outcome = [](int64_t differing, int64_t steps) {
+    return CheckAmplification({{"gradient", 90, 100}, {"moment", differing, 100}}, steps).outcome;
+  };
+  EXPECT_EQ(outcome(40, kMinAmplifyingSteps), CheckOutcome::kPass);
+  EXPECT_EQ(outcome(39, kMinAmplifyingSteps), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome(40, kMinAmplifyingSteps - 1), CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckAmplification({}, 100).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckAmplification({{"gradient", 0, 0}}, 100).outcome, CheckOutcome::kVacuous);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was seen of one run of one case: how the engine ended, and its traces, checked and put together.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/engine_protocol.h"
+#include "conformance/engines/run_cases.h"
+#include "conformance/oracle/run_digest.h"
+#include "reports/record/record.h"
+
+namespace plumbline::conformance {
+
+struct Observation {
+  CaseOutcome outcome;
+  std::vector<reports::CheckRecord> checks;  // trace, replicas, collectives, ledger; empty unless the engine ended well
+  std::optional<RunDigest> run;              // present if the trace check passed
+};
+
+// Reads what the engine left in out_dir. A malformed trace is a failure of the check "trace", never an exception.
+Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
+                    const std::filesystem::path& out_dir, const CaseOutcome& outcome);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one `verify` runs: the selected cases and the truths and defects they need, before anything is started.
+// Pure: no files, no processes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/cases/exact_cases.h"
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/engine_protocol.h"
+
+namespace plumbline::conformance {
+
+struct Selection {
+  std::optional<std::string> case_id;  // exactly this one
+  std::optional<std::string> filter;   // shell pattern over ids (fnmatch)
+  int64_t shard_index = 1;             // 1 ... shard_count: every shard_count-th case of the selection
+  int64_t shard_count = 1;
+};
+
+// Which engine runs a case: the one under test, the witness, or the switchable copy of ours with every defect off.
+enum class Role { kCandidate, kWitness, kCleanTwin };
+
+struct PlannedCase {
+  std::string id;
+  Role role = Role::kCandidate;
+  int problem = 0;
+  contract::Case spec;
+  std::vector<std::pair<std::string, std::string>> axes;
+};
+
+struct Plan {
+  CaseList list;  // of which the cases below are a selection
+  std::vector<PlannedCase> cases;
+
+  // Problems that the cases use, in order.
+  std::vector<int> Problems() const;
+};
+
+struct PlanOptions {
+  Selection selection;
+  uint64_t seed = 1;
+  double timeout_s = 60;
+  bool with_witness = true;
+};
+
+// InvalidArgument if case_id names no case (the nearest id is named). The plan may be empty.
+Plan MakePlan(const PlanOptions& options);
+
+// The case of a problem in this layout.
+contract::Case CaseOf(const Problem& problem, const std::string& id, const contract::RunConfig& config,
+                      const PlanOptions& options);
+
+// Why the description says that the engine cannot run the case, or nothing.
+std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec);
+
+// Cases on which planted defects are tried: few, and different in data degree, stage, accumulation and buckets.
+std::vector<PlannedCase> DefectCases(const PlanOptions& options);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/truth.h"
+
+#include <cstdio>
+
+#include "conformance/contract/error.h"
+#include "conformance/contract/file_io.h"
+#include "conformance/contract/tensor_file.h"
+#include "conformance/oracle/sensitivity_check.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::Perturbation;
+using Kind = contract::Perturbation::Kind;
+
+constexpr int64_t kPerturbedStep = 4;
+
+// Modular SGD has no moment, and its update does not read the step counter.
+std::vector<Kind> KindsOf(contract::OptimizerKind optimizer) {
+  if (optimizer == contract::OptimizerKind::kModularSgd) return {Kind::kGradient, Kind::kMaster, Kind::kWeight};
+  return {Kind::kGradient, Kind::kMoment, Kind::kMaster, Kind::kWeight, Kind::kCounter};
+}
+
+// Another tensor for each kind, its middle element.
+Perturbation MakePerturbation(const contract::ExactSpec& model, Kind kind) {
+  Perturbation perturbation;
+  perturbation.kind = kind;
+  perturbation.step = kPerturbedStep;
+  if (kind == Kind::kCounter) return perturbation;
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  const contract::ParameterSpec& parameter = parameters[(3 * static_cast<size_t>(kind) + 2) % parameters.size()];
+  perturbation.tensor = parameter.name;
+  perturbation.index = parameter.numel() / 2;
+  return perturbation;
+}
+
+std::filesystem::path DumpName(int64_t step) {
+  char name[48];
+  std::snprintf(name, sizeof(name), "tensors-%06lld.safetensors", static_cast<long long>(step));
+  return std::filesystem::path("rank0") / name;
+}
+
+void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std::filesystem::path>& out_dirs,
+                       Truth& truth) {
+  const int64_t last = runs.front().spec.steps - 1;
+  const contract::TensorFile unperturbed = contract::ReadTensorFile(out_dirs.front() / DumpName(last));
+  std::vector<Amplification> measured;
+  for (size_t i = 1; i < runs.size(); ++i) {
+    measured.push_back(
+        MeasureAmplification(runs[i].perturbed, unperturbed, contract::ReadTensorFile(out_dirs[i] / DumpName(last))));
+  }
+  truth.checks.push_back(CheckAmplification(measured, last - kPerturbedStep));
+}
+
+}  // namespace
+
+std::vector<TruthRun> TruthRuns(const Problem& problem, const PlanOptions& options) {
+  const contract::RunConfig config = PlainConfig(problem);
+  TruthRun truth{CaseOf(problem, "truth/" + problem.name, config, options), ""};
+  truth.spec.dump_steps = {problem.steps - 1};
+  std::vector<TruthRun> runs = {truth};
+  for (Kind kind : KindsOf(problem.optimizer)) {
+    TruthRun perturbed = truth;
+    perturbed.perturbed = std::string(contract::Name(kind));
+    perturbed.spec.id += "/one-unit-in-" + perturbed.perturbed;
+    perturbed.spec.perturbation = MakePerturbation(problem.model, kind);
+    runs.push_back(perturbed);
+  }
+  return runs;
+}
+
+Truth ReadTruth(const std::vector<TruthRun>& runs, const std::vector<std::filesystem::path>& out_dirs,
+                const std::optional<std::string>& first_error) {
+  Truth truth;
+  if (first_error) {
+    truth.error = *first_error;
+    return truth;
+  }
+  try {
+    const std::vector<contract::Trace> ranks = {contract::ReadTrace(out_dirs.front(), 0)};
+    MergedRun merged = MergeTraces(runs.front().spec, ranks);
+    if (merged.checks.front().outcome != reports::CheckOutcome::kPass) {
+      truth.error = merged.checks.front().detail;
+      return truth;
+    }
+    truth.run = std::move(merged.run);
+    truth.certificate =
+        contract::ParseCertificate(contract::ReadFile(out_dirs.front() / "certificate.json"), "certificate.json");
+    truth.checks.push_back(CheckLiveness(truth.certificate));
+    ReadAmplification(runs, out_dirs, truth);
+  } catch (const contract::Error& error) {
+    truth.error = error.what();
+  }
+  return truth;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// `plumbline verify`: runs the truths, the cases and the planted defects, judges them, and returns the record.
+// It writes below work_dir only; what the user sees (table, record.json, junit.xml) is made from the record by others.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "conformance/engines/engine_program.h"
+#include "conformance/runner/plan.h"
+#include "reports/record/record.h"
+
+namespace plumbline::conformance {
+
+// The programs that this build holds.
+struct EngineSet {
+  std::filesystem::path reference;
+  std::filesystem::path optimized;
+  std::filesystem::path torch_eager;
+  std::filesystem::path optimized_defects;  // the switchable copy of `optimized`
+};
+
+struct VerifyOptions {
+  PlanOptions plan;
+  EngineSet engines;
+  std::optional<EngineProgram> foreign_engine;  // judged in the place of `optimized`
+  std::filesystem::path text;
+  std::filesystem::path work_dir;      // made by the caller, empty
+  std::filesystem::path failures_dir;  // case and traces of a failed case are moved to here; made when needed
+  bool keep_work = false;
+  int jobs = 2;
+  bool run_cases = true;
+  bool run_defects = true;
+  bool require = false;
+  std::vector<std::string> expected_unsupported;  // shell patterns over ids
+  std::string reproduce_prefix;                   // "./plumbline verify --seed 1"
+};
+
+struct VerifyProgress {
+  int64_t done = 0;
+  int64_t total = 0;
+  double elapsed_s = 0;
+  std::string last;  // what has just ended
+};
+
+// Throws contract::Error for what is wrong before any case can be judged (text, engine program, folders). `progress` is
+// called from several threads, one call at a time.
+reports::Record Verify(const VerifyOptions& options, std::stop_token stop,
+                       const std::function<void(const VerifyProgress&)>& progress);
+
+}  // namespace plumbline::conformance

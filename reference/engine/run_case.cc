@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements run_case.h.
+#include "reference/engine/run_case.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/error.h"
+#include "conformance/contract/file_io.h"
+#include "conformance/contract/tensor_file.h"
+#include "conformance/contract/trace.h"
+#include "reference/engine/step_output.h"
+#include "reference/engine/trainer.h"
+
+namespace plumbline::reference {
+namespace {
+
+constexpr const char* kName = "reference";
+constexpr int64_t kRank = 0;
+
+void CheckSupported(const contract::Case& spec) {
+  const auto unsupported = [](const std::string& key, int64_t value) {
+    contract::Fail(contract::ErrorCode::kUnsupported,
+                   key + " is " + std::to_string(value) +
+                       "; allowed: 1, since the reference computes the whole global batch at once");
+  };
+  if (spec.config.data_degree > 1) unsupported("config.mesh.data", spec.config.data_degree);
+  if (spec.config.accumulation_steps > 1)
+    unsupported("config.gradient_accumulation_steps", spec.config.accumulation_steps);
+  const bool has_moment = spec.config.optimizer == contract::OptimizerKind::kModularMomentum;
+  if (spec.perturbation && spec.perturbation->kind == contract::Perturbation::Kind::kMoment && !has_moment)
+    contract::Fail(contract::ErrorCode::kInvalidArgument, "perturbation.kind is moment; ModularSGD has no moment");
+}
+
+// rank0/tensors-SSSSSS.safetensors
+std::filesystem::path DumpPath(const std::filesystem::path& out_dir, int64_t step) {
+  std::string digits = std::to_string(step);
+  digits.insert(0, digits.size() < 6 ? 6 - digits.size() : 0, '0');
+  return out_dir / ("rank" + std::to_string(kRank)) / ("tensors-" + digits + ".safetensors");
+}
+
+void RunStep(Trainer& trainer, const contract::CaseData& data, int64_t step, contract::TraceWriter& trace) {
+  const auto mark = [&](const char* phase) {
+    if (data.spec.phase_marks) trace.Phase(step, phase);
+  };
+  mark("forward");
+  trainer.Forward(step);
+  mark("backward");
+  trainer.Backward();
+  mark("reduce");  // nothing to reduce: the gradient is complete, and is checked
+  trainer.CheckGradient();
+  mark("step");
+  trainer.Update();
+}
+
+}  // namespace
+
+contract::EngineDescription Description() {
+  contract::EngineDescription description;
+  description.name = kName;
+  description.version = "0.1";
+  description.starts_itself = true;
+  description.batch = true;
+  description.families = {"exact"};
+  description.dtypes = {"fp64"};
+  description.optimizers = {"ModularMomentum", "ModularSGD"};
+  description.zero_stages = {0, 1, 2, 3};
+  description.max_data_degree = 1;
+  description.features = {"dropout", "grouped_heads", "dump", "perturbation", "certificate"};
+  return description;
+}
+
+void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
+  const contract::CaseData data = contract::ReadCase(case_dir);
+  CheckSupported(data.spec);
+  Trainer trainer(data);
+  contract::TraceWriter trace(out_dir, kName, kRank, data.spec.config);
+  for (int64_t step = 0; step < data.spec.steps; ++step) {
+    RunStep(trainer, data, step, trace);
+    const std::vector<int64_t>& dump_steps = data.spec.dump_steps;
+    if (std::find(dump_steps.begin(), dump_steps.end(), step) != dump_steps.end())
+      contract::WriteTensorFile(DumpPath(out_dir, step), DumpOf(trainer, data.parameters));
+    trace.Step(RecordOf(trainer, data.parameters, step));
+  }
+  contract::WriteFile(out_dir / "certificate.json", contract::ToJson(trainer.Certificate()));
+  trace.End(data.spec.steps);
+}
+
+}  // namespace plumbline::reference

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Token plus position embedding and its adjoint, docs/exact-family.md. The head's share of dE is not here: it is a
+// product.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/ops/matrix.h"
+#include "reference/ops/sum.h"
+
+namespace plumbline::reference {
+
+// x[n] = E[token[n]] + P[n mod positions]
+//   embed  E [vocab, width]
+//   pos    P [positions, width]
+//   tokens [samples · positions], each in [0, vocab)
+//   x      [samples · positions, width]
+Sum EmbeddingForward(const Matrix& embed, const Matrix& pos, const std::vector<int64_t>& tokens);
+
+// dE[v] = Σ of dx[n] over n with token[n] = v
+//   dx [tokens, width]  →  [vocab, width]
+Sum TokenEmbeddingBackward(const Matrix& dx, const std::vector<int64_t>& tokens, int64_t vocab);
+
+// dP[t] = Σ of dx[n] over n with n mod positions = t
+//   dx [tokens, width]  →  [positions, width]
+Sum PositionEmbeddingBackward(const Matrix& dx, int64_t positions);
+
+}  // namespace plumbline::reference

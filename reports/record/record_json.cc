@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// A record as JSON: one function to write and one to read each structure, with the keys in the same order. Ranges are
+// checked once, on the structure, for both directions: what is written can be read.
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "reports/record/record.h"
+
+namespace plumbline::reports {
+namespace {
+
+using Json = nlohmann::json;                 // reading: finds keys fast however many a stranger wrote
+using OrderedJson = nlohmann::ordered_json;  // writing
+
+// --- ranges ---
+
+void Demand(bool ok, const std::string& field, const std::string& value, const std::string& allowed) {
+  if (!ok) throw RecordError(field + " is " + value + "; allowed: " + allowed);
+}
+
+void DemandAtLeast(int64_t value, int64_t least, const std::string& field) {
+  Demand(value >= least, field, std::to_string(value), "at least " + std::to_string(least));
+}
+
+bool IsUtcTime(const std::string& text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:ddZ";
+  const auto fits = [](char c, char form) { return form == 'd' ? c >= '0' && c <= '9' : c == form; };
+  return text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), fits);
+}
+
+void ValidateCase(const CaseRecord& entry, const std::string& path) {
+  Demand(std::isfinite(entry.seconds) && entry.seconds >= 0, path + ".seconds", std::to_string(entry.seconds),
+         "a finite number, at least 0");
+  DemandAtLeast(entry.steps, 0, path + ".steps");
+  DemandAtLeast(entry.ranks, 0, path + ".ranks");
+  for (size_t i = 0; i < entry.checks.size(); ++i) {
+    DemandAtLeast(entry.checks[i].compared, 0, path + ".checks[" + std::to_string(i) + "].compared");
+  }
+}
+
+void Validate(const Record& record) {
+  Demand(IsUtcTime(record.created), "created", "\"" + record.created + "\"", "UTC as YYYY-MM-DDThh:mm:ssZ");
+  DemandAtLeast(record.text.size_bytes, 0, "text.size_bytes");
+  DemandAtLeast(record.shard.count, 1, "shard.count");
+  Demand(record.shard.index >= 1 && record.shard.index <= record.shard.count, "shard.index",
+         std::to_string(record.shard.index), "1 to " + std::to_string(record.shard.count));
+  for (int64_t missing : record.missing_shards) DemandAtLeast(missing, 1, "missing_shards");
+  DemandAtLeast(record.listed, 0, "listed");
+  for (size_t i = 0; i < record.cases.size(); ++i) ValidateCase(record.cases[i], "cases[" + std::to_string(i) + "]");
+  for (size_t i = 0; i < record.defects.size(); ++i) {
+    DemandAtLeast(record.defects[i].first_step, -1, "defects[" + std::to_string(i) + "].first_step");
+  }
+  for (Verdict verdict : kVerdicts) DemandAtLeast(record.totals.of(verdict), 0, "totals." + std::string(Name(verdict)));
+  Demand(record.exit_code >= 0 && record.exit_code <= 255, "exit_code", std::to_string(record.exit_code), "0 to 255");
+}
+
+// --- writing ---
+
+OrderedJson ToNode(const CheckRecord& check);
+OrderedJson ToNode(const CaseRecord& entry);
+OrderedJson ToNode(const DefectRecord& defect);
+
+OrderedJson ToNode(const CheckRecord& check) {
+  return {
+      {"name", check.name}, {"outcome", Name(check.outcome)}, {"compared", check.compared}, {"detail", check.detail}};
+}
+
+template <typename T>
+OrderedJson ToNodes(const std::vector<T>& values) {
+  OrderedJson nodes = OrderedJson::array();
+  for (const T& value : values) nodes.push_back(ToNode(value));
+  return nodes;
+}
+
+// Not by initializer list: that makes an array of an empty map.
+OrderedJson ToNode(const std::map<std::string, std::string>& map) {
+  OrderedJson node = OrderedJson::object();
+  for (const auto& [key, value] : map) node[key] = value;
+  return node;
+}
+
+OrderedJson ToNode(const CaseRecord& entry) {
+  OrderedJson node = OrderedJson::object();
+  node["id"] = entry.id;
+  node["verdict"] = Name(entry.verdict);
+  node["expected_unsupported"] = entry.expected_unsupported;
+  node["engine"] = entry.engine;
+  node["axes"] = ToNode(entry.axes);
+  node["checks"] = ToNodes(entry.checks);
+  node["message"] = entry.message;
+  node["reproduce"] = entry.reproduce;
+  node["seconds"] = entry.seconds;
+  node["steps"] = entry.steps;
+  node["ranks"] = entry.ranks;
+  return node;
+}
+
+OrderedJson ToNode(const DefectRecord& defect) {
+  OrderedJson node = OrderedJson::object();
+  node["id"] = defect.id;
+  node["title"] = defect.title;
+  node["caught"] = defect.caught;
+  node["verdict"] = Name(defect.verdict);
+  node["caught_by"] = defect.caught_by;
+  node["first_step"] = defect.first_step;
+  node["tensor"] = defect.tensor;
+  node["message"] = defect.message;
+  return node;
+}
+
+OrderedJson ToNode(const VerdictTotals& totals) {
+  OrderedJson node = OrderedJson::object();
+  for (Verdict verdict : kVerdicts) node[std::string(Name(verdict))] = totals.of(verdict);
+  return node;
+}
+
+OrderedJson ToNode(const Record& record) {
+  OrderedJson node = OrderedJson::object();
+  node["schema"] = kRecordSchema;
+  node["command"] = record.command;
+  node["created"] = record.created;
+  node["seed"] = record.seed;
+  node["options"] = ToNode(record.options);
+  node["text"] = {{"name", record.text.name}, {"size_bytes", record.text.size_bytes}};
+  node["environment"] = ToNode(record.environment);
+  node["engine"] = {
+      {"name", record.engine.name}, {"version", record.engine.version}, {"program", record.engine.program}};
+  node["shard"] = {{"index", record.shard.index}, {"count", record.shard.count}};
+  node["missing_shards"] = record.missing_shards;
+  node["interrupted"] = record.interrupted;
+  node["listed"] = record.listed;
+  node["totals"] = ToNode(record.totals);
+  node["exit_code"] = record.exit_code;
+  node["cases"] = ToNodes(record.cases);
+  node["defects"] = ToNodes(record.defects);
+  return node;
+}
+
+// --- reading ---
+
+// A value and where it stands. Every access checks the type.
+class Field {
+ public:
+  Field(const Json& node, std::string path) : node_(node), path_(std::move(path)) {}
+
+  // The object has these keys, no others, in any order.
+  void DemandKeys(std::initializer_list<std::string_view> keys) const {
+    if (!node_.is_object()) Reject("an object");
+    for (std::string_view key : keys) {
+      if (!node_.contains(std::string(key))) throw RecordError(Where() + " has no \"" + std::string(key) + "\"");
+    }
+    for (const auto& item : node_.items()) {
+      if (std::find(keys.begin(), keys.end(), item.key()) == keys.end()) {
+        throw RecordError(Where() + " has the unknown key \"" + item.key() + "\"");
+      }
+    }
+  }
+
+  Field operator[](const char* key) const { return {node_.at(key), path_.empty() ? key : path_ + "." + key}; }
+
+  template <typename Read>
+  auto Array(const Read& read) const {
+    if (!node_.is_array()) Reject("an array");
+    std::vector<decltype(read(*this))> values;
+    for (size_t i = 0; i < node_.size(); ++i)
+      values.push_back(read(Field(node_[i], path_ + "[" + std::to_string(i) + "]")));
+    return values;
+  }
+
+  std::map<std::string, std::string> StringMap() const {
+    if (!node_.is_object()) Reject("an object");
+    std::map<std::string, std::string> map;
+    for (const auto& item : node_.items()) map[item.key()] = Field(item.value(), path_ + "." + item.key()).String();
+    return map;
+  }
+
+  std::string String() const {
+    if (!node_.is_string()) Reject("a string");
+    return node_.get<std::string>();
+  }
+  bool Bool() const {
+    if (!node_.is_boolean()) Reject("true or false");
+    return node_.get<bool>();
+  }
+  uint64_t UInt64() const {
+    if (!node_.is_number_unsigned()) Reject("an unsigned 64-bit integer");
+    return node_.get<uint64_t>();
+  }
+  int64_t Int() const {
+    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    if (!node_.is_number_integer() || (node_.is_number_unsigned() && node_.get<uint64_t>() > kMax)) {
+      Reject("a signed 64-bit integer");
+    }
+    return node_.get<int64_t>();
+  }
+  double Number() const {
+    if (!node_.is_number()) Reject("a number");
+    return node_.get<double>();
+  }
+  // One of an enum's names; the enum's values count from 0 to `last`.
+  template <typename Enum>
+  Enum NameOf(Enum last) const {
+    const std::string text = String();
+    std::string allowed;
+    for (int i = 0; i <= static_cast<int>(last); ++i) {
+      if (Name(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
+      allowed += (i > 0 ? ", " : "") + std::string(Name(static_cast<Enum>(i)));
+    }
+    Reject(allowed);
+  }
+
+ private:
+  std::string Where() const { return path_.empty() ? "the record" : path_; }
+
+  [[noreturn]] void Reject(const std::string& allowed) const {
+    std::string value = node_.dump(-1, ' ', true);
+    if (value.size() > 60) value = value.substr(0, 60) + "...";
+    throw RecordError(Where() + " is " + value + "; allowed: " + allowed);
+  }
+
+  const Json& node_;
+  std::string path_;
+};
+
+CheckRecord ReadCheck(const Field& field) {
+  field.DemandKeys({"name", "outcome", "compared", "detail"});
+  return {.name = field["name"].String(),
+          .outcome = field["outcome"].NameOf(CheckOutcome::kNotApplicable),
+          .compared = field["compared"].Int(),
+          .detail = field["detail"].String()};
+}
+
+CaseRecord ReadCase(const Field& field) {
+  field.DemandKeys({"id", "verdict", "expected_unsupported", "engine", "axes", "checks", "message", "reproduce",
+                    "seconds", "steps", "ranks"});
+  return {.id = field["id"].String(),
+          .verdict = field["verdict"].NameOf(Verdict::kVacuous),
+          .expected_unsupported = field["expected_unsupported"].Bool(),
+          .engine = field["engine"].String(),
+          .axes = field["axes"].StringMap(),
+          .checks = field["checks"].Array(ReadCheck),
+          .message = field["message"].String(),
+          .reproduce = field["reproduce"].String(),
+          .seconds = field["seconds"].Number(),
+          .steps = field["steps"].Int(),
+          .ranks = field["ranks"].Int()};
+}
+
+DefectRecord ReadDefect(const Field& field) {
+  field.DemandKeys({"id", "title", "caught", "verdict", "caught_by", "first_step", "tensor", "message"});
+  return {.id = field["id"].String(),
+          .title = field["title"].String(),
+          .caught = field["caught"].Bool(),
+          .verdict = field["verdict"].NameOf(Verdict::kVacuous),
+          .caught_by = field["caught_by"].Array([](const Field& name) { return name.String(); }),
+          .first_step = field["first_step"].Int(),
+          .tensor = field["tensor"].String(),
+          .message = field["message"].String()};
+}
+
+VerdictTotals ReadTotals(const Field& field) {
+  field.DemandKeys({"PASS", "FAIL", "ERROR", "UNSUPPORTED", "NOT_RUN", "VACUOUS"});
+  VerdictTotals totals;
+  for (Verdict verdict : kVerdicts) totals.of(verdict) = field[std::string(Name(verdict)).c_str()].Int();
+  return totals;
+}
+
+TextSource ReadText(const Field& field) {
+  field.DemandKeys({"name", "size_bytes"});
+  return {.name = field["name"].String(), .size_bytes = field["size_bytes"].Int()};
+}
+
+EngineRecord ReadEngine(const Field& field) {
+  field.DemandKeys({"name", "version", "program"});
+  return {.name = field["name"].String(), .version = field["version"].String(), .program = field["program"].String()};
+}
+
+ShardRecord ReadShard(const Field& field) {
+  field.DemandKeys({"index", "count"});
+  return {.index = field["index"].Int(), .count = field["count"].Int()};
+}
+
+Record ReadRecordNode(const Json& root) {
+  const Field field(root, "");
+  // Before the keys, since another schema may have others.
+  if (root.is_object() && root.contains("schema")) {
+    const int64_t schema = field["schema"].Int();
+    Demand(schema == kRecordSchema, "schema", std::to_string(schema), std::to_string(kRecordSchema));
+  }
+  field.DemandKeys({"schema", "command", "created", "seed", "options", "text", "environment", "engine", "shard",
+                    "missing_shards", "interrupted", "listed", "totals", "exit_code", "cases", "defects"});
+  return {.command = field["command"].String(),
+          .created = field["created"].String(),
+          .seed = field["seed"].UInt64(),
+          .options = field["options"].StringMap(),
+          .text = ReadText(field["text"]),
+          .environment = field["environment"].StringMap(),
+          .engine = ReadEngine(field["engine"]),
+          .shard = ReadShard(field["shard"]),
+          .missing_shards = field["missing_shards"].Array([](const Field& shard) { return shard.Int(); }),
+          .interrupted = field["interrupted"].Bool(),
+          .listed = field["listed"].Int(),
+          .cases = field["cases"].Array(ReadCase),
+          .defects = field["defects"].Array(ReadDefect),
+          .totals = ReadTotals(field["totals"]),
+          .exit_code = field["exit_code"].Int()};
+}
+
+// nlohmann-json keeps the last of two equal keys and puts no limit to nesting; a record has six levels.
+class StructureGuard {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    constexpr int kMaxDepth = 8;
+    if (depth > kMaxDepth) throw RecordError("nested deeper than " + std::to_string(kMaxDepth) + " levels");
+    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys_.pop_back();
+    if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
+      throw RecordError("the key \"" + parsed.get<std::string>() + "\" appears twice in one object");
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+};
+
+Json ParseJson(std::string_view text) {
+  if (text.size() > kMaxRecordBytes) {
+    throw RecordError("longer than " + std::to_string(kMaxRecordBytes) + " bytes");
+  }
+  StructureGuard guard;
+  try {
+    return Json::parse(text,
+                       [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
+  } catch (const Json::exception& error) {
+    throw RecordError(std::string("not JSON: ") + error.what());
+  }
+}
+
+}  // namespace
+
+std::string ToJson(const Record& record) {
+  Validate(record);
+  return ToNode(record).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Record ParseRecord(std::string_view json, std::string_view where) {
+  try {
+    Record record = ReadRecordNode(ParseJson(json));
+    Validate(record);
+    return record;
+  } catch (const RecordError& error) {
+    throw RecordError(std::string(where) + ": " + error.what());
+  }
+}
+
+Record ReadRecord(const std::filesystem::path& path) {
+  std::error_code reason;
+  const uintmax_t size = std::filesystem::file_size(path, reason);  // an error for what is not a regular file
+  if (reason) throw RecordError(path.string() + ": " + reason.message());
+  if (size > kMaxRecordBytes)
+    throw RecordError(path.string() + ": longer than " + std::to_string(kMaxRecordBytes) + " bytes");
+  std::string text(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(text.data(), static_cast<std::streamsize>(size)))
+    throw RecordError(path.string() + ": cannot be read");
+  return ParseRecord(text, path.string());
+}
+
+void WriteRecord(const std::filesystem::path& path, const Record& record) {
+  const std::string text = ToJson(record);
+  const std::filesystem::path neighbour = path.string() + ".tmp";
+  std::ofstream file(neighbour, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  std::error_code reason;
+  if (file) std::filesystem::rename(neighbour, path, reason);
+  if (file && !reason) return;
+  const std::string why = reason ? reason.message() : std::strerror(errno);
+  std::filesystem::remove(neighbour, reason);
+  throw RecordError(path.string() + ": cannot be written: " + why);
+}
+
+}  // namespace plumbline::reports
