@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of everything that is LibTorch: the autograd Functions, the modular updates and the decoder. The oracles are
+// Tests of what autograd sees: the autograd Functions and the decoder. The oracles are
 // plain int64 loops and finite differences. Agreement of the whole engine with others is not tested here; the harness
 // does that.
 #include "conformance/engines/torch_eager/decoder.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/matmul.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -23,6 +24,7 @@
 namespace plumbline::conformance::torch_eager {
 namespace {
 
+using contract::DType;
 using torch::autograd::grad;
 
 // As the engine runs. On a loaded machine a second thread makes products of this size wait, not faster.
@@ -32,6 +34,8 @@ class OneThread : public testing::Environment {
 const testing::Environment* const kOneThread = testing::AddGlobalTestEnvironment(new OneThread);
 
 constexpr at::ScalarType kStorageTypes[] = {at::kDouble, at::kFloat, at::kBFloat16};
+
+at::ScalarType WideType(at::ScalarType storage) { return storage == at::kDouble ? at::kDouble : at::kFloat; }
 
 // A small generator of the test's own (xorshift), so that no shared code decides the values.
 class Values {
@@ -144,43 +148,14 @@ TEST(Linear, HasTheGradientsOfAMatrixProduct) {
   }
 }
 
-TEST(ModularMomentum, FollowsTheDocumentForNegativeGradientsAndLateSteps) {
-  Values values(2);
-  for (const int64_t weight_bound : {1, 2, 5}) {
-    const int64_t modulus = 8 * (2 * weight_bound + 1);
-    for (const int64_t counter : {1, 2, 28, 29, 30, 1'000'003}) {
-      const at::Tensor gradient = values.Tensor({5, 13}, -100'000, 100'000);
-      const at::Tensor moment = values.Tensor({5, 13}, -14, 14);
-      const at::Tensor master = values.Tensor({5, 13}, 0, modulus - 1);
-      const auto [new_moment, new_master] = ModularMomentum(gradient, moment, master, counter, modulus);
-      const std::vector<int64_t> d = Ints(gradient), m = Ints(moment), u = Ints(master);
-      const std::vector<int64_t> got_m = Ints(new_moment), got_u = Ints(new_master);
-      const std::vector<int64_t> got_w = Ints(WorkingWeight(new_master, weight_bound));
-      for (size_t i = 0; i < d.size(); ++i) {
-        const int64_t want_m = Phase(m[i] + d[i] + counter, 14, 29) - 14;
-        const int64_t want_u = Phase(u[i] - want_m - counter, 0, modulus);
-        ASSERT_EQ(got_m[i], want_m);
-        ASSERT_EQ(got_u[i], want_u);
-        ASSERT_EQ(got_w[i], want_u / 8 - weight_bound);
-      }
-    }
-  }
-}
-
-TEST(ModularSgd, FollowsTheDocumentForNegativeGradients) {
-  const at::Tensor master = FromInts({0, 23, 5, 0}, at::kLong);
-  const at::Tensor gradient = FromInts({1, -1, -24'000'007, 24'000'000}, at::kLong);
-  EXPECT_EQ(Ints(ModularSgd(gradient, master, 24)), (std::vector<int64_t>{23, 0, 12, 0}));
-}
-
 // --- the decoder ---
 
 // A case of the test's own: parameters and one batch.
 struct Example {
   contract::ExactSpec spec;
   std::vector<at::Tensor> parameters;  // int64
-  StepBatch batch;
-  std::vector<LayerDropout> twice_masks;  // int64
+  at::Tensor tokens, labels, loss_weights;
+  std::vector<at::Tensor> twice_masks;  // int64
 };
 
 Example MakeExample(int64_t heads, int64_t kv_heads, bool dropout, uint64_t seed) {
@@ -194,19 +169,15 @@ Example MakeExample(int64_t heads, int64_t kv_heads, bool dropout, uint64_t seed
   }
   Values values(seed);
   for (const auto& [rows, cols] : shapes) e.parameters.push_back(values.Tensor({rows, cols}, -1, 1));
-  e.batch.tokens = values.Tensor({b, t}, 0, v - 1);
-  e.batch.labels = values.Tensor({b, t}, 0, v - 1);
-  e.batch.loss_weights = FromInts({8, 0, 40, 0, 8, 40, 0, 8, 0, 0, 8, 0, 0, 8, 40}, at::kLong).view({b, t});  // N = 8
-  for (int64_t l = 0; dropout && l < 2; ++l) {
-    e.twice_masks.push_back({values.Tensor({b, t, d}, 0, 1) * 2, values.Tensor({b, t, d}, 0, 1) * 2});
-  }
+  e.tokens = values.Tensor({b, t}, 0, v - 1);
+  e.labels = values.Tensor({b, t}, 0, v - 1);
+  e.loss_weights = FromInts({8, 0, 40, 0, 8, 40, 0, 8, 0, 0, 8, 0, 0, 8, 40}, at::kLong).view({b, t});  // N = 8
+  for (int i = 0; dropout && i < 4; ++i) e.twice_masks.push_back(values.Tensor({b, t, d}, 0, 1) * 2);
   return e;
 }
 
-std::vector<LayerDropout> MasksIn(const Example& e, at::ScalarType storage) {
-  std::vector<LayerDropout> masks;
-  for (const LayerDropout& m : e.twice_masks) masks.push_back({m.attention.to(storage), m.mlp.to(storage)});
-  return masks;
+at::Tensor Loss(const Decoder& decoder, const Example& e, const std::vector<at::Tensor>& parameters) {
+  return decoder.Loss(parameters, e.tokens, e.labels, e.loss_weights, e.twice_masks);
 }
 
 std::vector<at::Tensor> Leaves(const std::vector<at::Tensor>& values, at::ScalarType wide) {
@@ -220,17 +191,18 @@ TEST(Decoder, GradientsAreTheSameIntegersInEveryStorageType) {
        {std::tuple(3, 3, false), std::tuple(6, 2, true), std::tuple(2, 1, false)}) {
     const Example e = MakeExample(heads, kv_heads, dropout, 7);
     std::vector<std::vector<int64_t>> expected;
-    for (const at::ScalarType storage : kStorageTypes) {
-      const std::vector<at::Tensor> leaves = Leaves(e.parameters, WideType(storage));
-      const at::Tensor loss = Decoder(e.spec, storage).Loss(leaves, e.batch, MasksIn(e, storage));
+    for (const auto& [storage, wide] : {std::pair(DType::kF64, at::kDouble), std::pair(DType::kF32, at::kFloat),
+                                        std::pair(DType::kBF16, at::kFloat)}) {
+      const std::vector<at::Tensor> leaves = Leaves(e.parameters, wide);
+      const at::Tensor loss = Loss(Decoder(e.spec, storage), e, leaves);
       std::vector<std::vector<int64_t>> got = {Ints(loss.view({1}))};
       for (const at::Tensor& gradient : grad({loss}, leaves)) {
-        EXPECT_EQ(gradient.scalar_type(), WideType(storage));
+        EXPECT_EQ(gradient.scalar_type(), wide);
         EXPECT_GT(gradient.ne(0).sum().item<int64_t>(), 0);
         got.push_back(Ints(gradient));
       }
       if (expected.empty()) expected = got;
-      EXPECT_EQ(got, expected) << storage;
+      EXPECT_EQ(got, expected) << Name(storage);
     }
   }
 }
@@ -241,22 +213,21 @@ TEST(Decoder, GradientsWithoutFoldsAreFiniteDifferences) {
   constexpr double kStep = 1e-5;
   for (const auto& [heads, kv_heads, dropout] : {std::tuple(3, 3, false), std::tuple(6, 2, true)}) {
     const Example e = MakeExample(heads, kv_heads, dropout, 11);
-    const Decoder decoder(e.spec, at::kDouble, /*folds=*/false);
-    const std::vector<LayerDropout> masks = MasksIn(e, at::kDouble);
+    const Decoder decoder(e.spec, DType::kF64, /*folds=*/false);
     Values values(13);
     std::vector<at::Tensor> point;
     for (const at::Tensor& p : e.parameters)
       point.push_back(values.Tensor(p.sizes(), -1000, 1000).to(at::kDouble) / 3000);
     const std::vector<at::Tensor> leaves = Leaves(point, at::kDouble);
-    const std::vector<at::Tensor> gradients = grad({decoder.Loss(leaves, e.batch, masks)}, leaves);
+    const std::vector<at::Tensor> gradients = grad({Loss(decoder, e, leaves)}, leaves);
     for (size_t i = 0; i < point.size(); ++i) {
       double* elements = point[i].data_ptr<double>();
       for (int64_t j = 0; j < point[i].numel(); j += 5) {
         const double centre = elements[j];
         elements[j] = centre + kStep;
-        const double above = decoder.Loss(point, e.batch, masks).item<double>();
+        const double above = Loss(decoder, e, point).item<double>();
         elements[j] = centre - kStep;
-        const double below = decoder.Loss(point, e.batch, masks).item<double>();
+        const double below = Loss(decoder, e, point).item<double>();
         elements[j] = centre;
         const double expected = (above - below) / (2 * kStep);
         const double got = gradients[i].flatten()[j].item<double>();
@@ -270,9 +241,9 @@ TEST(Decoder, OfEqualLogitsTheSmallestIndexIsBest) {
   Example e = MakeExample(3, 3, false, 17);
   for (at::Tensor& p : e.parameters) p.zero_();
   e.parameters[1].fill_(1);  // P: h is 1 everywhere, while E = 0 makes all logits equal
-  e.batch.labels.fill_(4);
+  e.labels.fill_(4);
   const std::vector<at::Tensor> leaves = Leaves(e.parameters, at::kFloat);
-  const at::Tensor dembed = grad({Decoder(e.spec, at::kFloat).Loss(leaves, e.batch, {})}, leaves)[0];
+  const at::Tensor dembed = grad({Loss(Decoder(e.spec, DType::kF32), e, leaves)}, leaves)[0];
   const std::vector<int64_t> column = Ints(dembed.select(1, 0));
   // Five weights of 1 and three of 5, divided by N = 8 and multiplied by it: 20 for best, -20 for the label.
   EXPECT_EQ(column, (std::vector<int64_t>{20, 0, 0, 0, -20, 0, 0, 0, 0, 0, 0}));

@@ -5,17 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "conformance/contract/batch_source.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
+#include "conformance/engines/torch_eager/test_case.h"
 
 namespace plumbline::conformance::torch_eager {
 namespace {
@@ -24,11 +25,10 @@ using contract::OptimizerKind;
 using contract::TensorKind;
 
 constexpr int64_t kSteps = 20;
-constexpr char kText[] =
-    "Weights that learn by whole numbers cannot round, and what cannot round cannot hide: one unit too many in a "
-    "gradient, "
-    "a moment or a counter, and some steps later most of the model is another model. So this text is read byte by "
-    "byte.";
+
+contract::CaseData MakeCase(const contract::ExactSpec& model, OptimizerKind optimizer, contract::DType storage) {
+  return MakeTestCase(model, optimizer, storage, kSteps);
+}
 
 class RunCaseTest : public testing::Test {
  protected:
@@ -55,37 +55,6 @@ class RunCaseTest : public testing::Test {
 
   std::filesystem::path root_;
 };
-
-contract::CaseData MakeCase(const contract::ExactSpec& model, OptimizerKind optimizer, contract::DType storage) {
-  contract::CaseData data;
-  data.spec.id = "witness";
-  data.spec.model = model;
-  data.spec.seed = 0x1234567890ull;
-  data.spec.steps = kSteps;
-  data.spec.config.train_batch_size = data.spec.config.micro_batch_size = 6;
-  data.spec.config.optimizer = optimizer;
-  data.spec.config.storage = storage;
-  data.parameters = contract::Parameters(model);
-  data.state = contract::MakeInitialState(model, optimizer, data.spec.seed);
-  const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
-                                        .reduce_modulo_vocab = true};
-  data.batches = contract::MakeBatches(source, model, data.spec.seed, kSteps, 6);
-  return data;
-}
-
-contract::ExactSpec Dense() {
-  return {.layers = 2, .width = 12, .heads = 3, .kv_heads = 3, .positions = 7, .hidden = 20, .vocab = 19};
-}
-
-contract::ExactSpec GroupedWithDropout() {
-  contract::ExactSpec spec = {
-      .layers = 3, .width = 20, .heads = 4, .kv_heads = 2, .positions = 5, .hidden = 13, .vocab = 23};
-  spec.weight_bound = 2;
-  spec.fold_bound = 3;
-  spec.gradient_fold_bound = 5;
-  spec.dropout = true;
-  return spec;
-}
 
 void ExpectEqualSteps(const contract::Trace& a, const contract::Trace& b) {
   ASSERT_EQ(a.steps.size(), b.steps.size());

@@ -3,20 +3,20 @@
 #include "conformance/engines/torch_eager/trainer.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/remainder.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <array>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "conformance/contract/error.h"
 #include "conformance/engines/torch_eager/decoder.h"
 #include "conformance/engines/torch_eager/dropout_masks.h"
-#include "conformance/engines/torch_eager/exact_ops.h"
 
 namespace plumbline::conformance::torch_eager {
 namespace {
@@ -34,11 +34,27 @@ at::Tensor StepOf(const std::vector<int32_t>& values, const contract::Batches& b
   return at::from_blob(first, {batches.batch, batches.positions}, at::kInt).to(at::kLong);
 }
 
-at::Tensor Leaf(const at::Tensor& weight, at::ScalarType wide) { return weight.to(wide).requires_grad_(true); }
+at::Tensor Leaf(const at::Tensor& weight) { return weight.to(at::kFloat).requires_grad_(true); }
 
-at::ScalarType StorageType(contract::DType dtype) {
-  Check(dtype == contract::DType::kF32 || dtype == contract::DType::kBF16, "storage is fp32 or bf16");
-  return dtype == contract::DType::kBF16 ? at::kBFloat16 : at::kFloat;
+// ((x + bound) mod (2 bound + 1)) - bound.
+at::Tensor Wrap(const at::Tensor& x, int64_t bound) { return at::remainder(x + bound, 2 * bound + 1) - bound; }
+
+// (moment, master) after the step of number `counter`, 1 in the first step. Source: docs/exact-family.md, "Optimizers".
+std::pair<at::Tensor, at::Tensor> ModularMomentum(const at::Tensor& gradient, const at::Tensor& moment,
+                                                  const at::Tensor& master, int64_t counter, int64_t modulus) {
+  constexpr int64_t kMomentBound = 14;
+  constexpr int64_t kMomentModulus = 2 * kMomentBound + 1;
+  const at::Tensor new_moment =
+      Wrap(moment + at::remainder(gradient, kMomentModulus) + counter % kMomentModulus, kMomentBound);
+  return {new_moment, at::remainder(master - new_moment - counter % modulus, modulus)};
+}
+
+at::Tensor ModularSgd(const at::Tensor& gradient, const at::Tensor& master, int64_t modulus) {
+  return at::remainder(master - at::remainder(gradient, modulus), modulus);
+}
+
+at::Tensor WorkingWeight(const at::Tensor& master, int64_t weight_bound) {
+  return master.div(8, "floor") - weight_bound;
 }
 
 // The gradient as int64. A fraction or an overflow is a broken run, not something to round away.
@@ -55,29 +71,26 @@ at::Tensor Integers(const at::Tensor& gradient, const std::string& name) {
 struct Trainer::State {
   State(const contract::CaseData& case_data)
       : data(case_data),
-        storage(StorageType(data.spec.config.storage)),
         momentum(data.spec.config.optimizer == contract::OptimizerKind::kModularMomentum),
-        decoder(data.spec.model, storage) {
+        decoder(data.spec.model, data.spec.config.storage) {
     at::set_num_threads(1);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       const int64_t rows = data.parameters[i].rows, cols = data.parameters[i].cols;
-      weights.push_back(Leaf(Copy(data.state[i].weight, rows, cols), WideType(storage)));
+      weights.push_back(Leaf(Copy(data.state[i].weight, rows, cols)));
       masters.push_back(Copy(data.state[i].master, rows, cols));
       if (momentum) moments.push_back(Copy(data.state[i].moment, rows, cols));
     }
   }
 
-  std::vector<LayerDropout> Dropout(int64_t step) const {
-    std::vector<LayerDropout> masks;
+  std::vector<at::Tensor> TwiceMasks(int64_t step) const {
+    std::vector<at::Tensor> masks;
     if (!data.spec.model.dropout) return masks;
     const std::array<int64_t, 3> shape = {data.batches.batch, data.batches.positions, data.spec.model.width};
-    const int64_t num_elems = shape[0] * shape[1] * shape[2];
-    const auto twice_mask = [&](contract::Site site, int64_t layer) {
-      std::vector<float> values = TwiceKeepMask(data.spec.seed, site, step, layer, num_elems);
-      return at::from_blob(values.data(), shape, at::kFloat).to(storage, /*non_blocking=*/false, /*copy=*/true);
-    };
     for (int64_t l = 0; l < data.spec.model.layers; ++l) {
-      masks.push_back({twice_mask(contract::Site::kDropoutAttention, l), twice_mask(contract::Site::kDropoutMlp, l)});
+      for (const contract::Site site : {contract::Site::kDropoutAttention, contract::Site::kDropoutMlp}) {
+        std::vector<float> values = TwiceKeepMask(data.spec.seed, site, step, l, shape[0] * shape[1] * shape[2]);
+        masks.push_back(at::from_blob(values.data(), shape, at::kFloat).clone());
+      }
     }
     return masks;
   }
@@ -89,16 +102,15 @@ struct Trainer::State {
     } else {
       masters[i] = ModularSgd(gradients[i], masters[i], modulus);
     }
-    weights[i] = Leaf(WorkingWeight(masters[i], data.spec.model.weight_bound), WideType(storage));
+    weights[i] = Leaf(WorkingWeight(masters[i], data.spec.model.weight_bound));
   }
 
   const contract::CaseData& data;
-  at::ScalarType storage;
   bool momentum;
   Decoder decoder;
   int64_t counter = 0;  // finished steps, then the number t of the step under way
   at::Tensor loss;
-  std::vector<at::Tensor> weights;    // wide leaves
+  std::vector<at::Tensor> weights;    // fp32 leaves
   std::vector<at::Tensor> gradients;  // int64
   std::vector<at::Tensor> masters;    // int64
   std::vector<at::Tensor> moments;    // int64; none with ModularSGD
@@ -110,14 +122,15 @@ Trainer::~Trainer() = default;
 
 StepLoss Trainer::Forward(int64_t step) {
   const contract::Batches& batches = state_->data.batches;
-  const StepBatch batch = {StepOf(batches.tokens, batches, step), StepOf(batches.labels, batches, step),
-                           StepOf(batches.loss_weights, batches, step)};
-  const int64_t num_weighted = batch.loss_weights.ne(0).sum().item<int64_t>();
+  const at::Tensor tokens = StepOf(batches.tokens, batches, step);
+  const at::Tensor labels = StepOf(batches.labels, batches, step);
+  const at::Tensor loss_weights = StepOf(batches.loss_weights, batches, step);
+  const int64_t num_weighted = loss_weights.ne(0).sum().item<int64_t>();
   if (num_weighted == 0) {
     contract::Fail(contract::ErrorCode::kInvalidArgument,
                    "batches: step " + std::to_string(step) + " has no token with a loss weight other than 0");
   }
-  state_->loss = state_->decoder.Loss(state_->weights, batch, state_->Dropout(step));
+  state_->loss = state_->decoder.Loss(state_->weights, tokens, labels, loss_weights, state_->TwiceMasks(step));
   return {state_->loss.item<double>(), num_weighted};
 }
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implementation of test_case.h.
+#include "conformance/engines/torch_eager/test_case.h"
+
+#include <iterator>
+
+#include "conformance/contract/batch_source.h"
+
+namespace plumbline::conformance::torch_eager {
+namespace {
+
+constexpr char kText[] =
+    "Weights that learn by whole numbers cannot round, and what cannot round cannot hide: one unit too many in a "
+    "gradient, "
+    "a moment or a counter, and some steps later most of the model is another model. So this text is read byte by "
+    "byte.";
+
+}  // namespace
+
+contract::ExactSpec Dense() {
+  return {.layers = 2, .width = 12, .heads = 3, .kv_heads = 3, .positions = 7, .hidden = 20, .vocab = 19};
+}
+
+contract::ExactSpec GroupedWithDropout() {
+  contract::ExactSpec spec = {
+      .layers = 3, .width = 20, .heads = 4, .kv_heads = 2, .positions = 5, .hidden = 13, .vocab = 23};
+  spec.weight_bound = 2;
+  spec.fold_bound = 3;
+  spec.gradient_fold_bound = 5;
+  spec.dropout = true;
+  return spec;
+}
+
+contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::OptimizerKind optimizer,
+                                contract::DType storage, int64_t steps) {
+  constexpr int64_t kBatch = 6;
+  contract::CaseData data;
+  data.spec.id = "witness";
+  data.spec.model = model;
+  data.spec.seed = 0x1234567890ull;
+  data.spec.steps = steps;
+  data.spec.config.train_batch_size = data.spec.config.micro_batch_size = kBatch;
+  data.spec.config.optimizer = optimizer;
+  data.spec.config.storage = storage;
+  data.parameters = contract::Parameters(model);
+  data.state = contract::MakeInitialState(model, optimizer, data.spec.seed);
+  const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
+                                        .reduce_modulo_vocab = true};
+  data.batches = contract::MakeBatches(source, model, data.spec.seed, steps, kBatch);
+  return data;
+}
+
+}  // namespace plumbline::conformance::torch_eager
