@@ -26,8 +26,7 @@ def count(lines, status):
         elif kind == "testSummary":
             summaries[key["label"]] = event["testSummary"]["overallStatus"]
         elif kind == "targetCompleted":
-            # An incompatible target is the one that is aborted without a reason.
-            incompatible = "aborted" in event and not event["aborted"].get("reason")
+            incompatible = event.get("aborted", {}).get("reason") == "SKIPPED"
             if incompatible or event.get("completed", {}).get("success"):
                 built.add(key["label"])
     passed = sum(1 for state in summaries.values() if state == "PASSED")

@@ -43,10 +43,11 @@ class Count(unittest.TestCase):
 
     def test_a_test_that_was_never_completed_is_failed(self):
         self.assertEqual((0, 1, 0), count([configured("a")], 1))
+        self.assertEqual((0, 1, 0), count([configured("a"), completed("a", aborted={})], 1))
         self.assertEqual((0, 1, 0), count([configured("a"), completed("a", aborted={"reason": "USER_INTERRUPTED"})], 8))
 
     def test_filtered_and_incompatible_tests_are_skipped(self):
-        events = [configured("gpu"), completed("gpu"), configured("cuda"), completed("cuda", aborted={}), configured("a"), summary("a", "PASSED")]
+        events = [configured("gpu"), completed("gpu"), configured("cuda"), completed("cuda", aborted={"reason": "SKIPPED"}), configured("a"), summary("a", "PASSED")]
         self.assertEqual((1, 0, 2), count(events, 0))
 
     def test_a_failure_outside_of_tests_counts_as_one(self):

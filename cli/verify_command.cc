@@ -46,10 +46,29 @@ struct Options {
   std::string text;
   std::string out;
   std::string shard;
+  std::string seed = "1";
   int jobs = 0;
   double timeout_s = 60;
-  uint64_t seed = 1;
 };
+
+// CLI11 wraps -1 and 2^64 into range, so the seed is parsed here.
+uint64_t ParseSeed(const std::string& text) {
+  uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seed);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return seed;
+  contract::Fail(ErrorCode::kInvalidArgument,
+                 "--seed is \"" + text + "\"; allowed: an integer from 0 to 18446744073709551615");
+}
+
+// Positive form, so that NaN is refused (CLI11's Range lets it pass).
+double CheckedTimeout(double seconds) {
+  constexpr double kMin = 0.1;
+  constexpr double kMax = 86400;
+  if (seconds >= kMin && seconds <= kMax) return seconds;
+  contract::Fail(ErrorCode::kInvalidArgument,
+                 fmt::format("--timeout is {}; allowed: {} to {} seconds", seconds, kMin, kMax));
+}
 
 // "i/n" with 1 <= i <= n.
 void ParseShard(const std::string& text, conformance::Selection& selection) {
@@ -66,8 +85,8 @@ void ParseShard(const std::string& text, conformance::Selection& selection) {
 
 conformance::PlanOptions PlanOf(const Options& options) {
   conformance::PlanOptions plan;
-  plan.seed = options.seed;
-  plan.timeout_s = options.timeout_s;
+  plan.seed = ParseSeed(options.seed);
+  plan.timeout_s = CheckedTimeout(options.timeout_s);
   plan.with_witness = options.engine.empty();
   if (!options.case_id.empty()) plan.selection.case_id = options.case_id;
   if (!options.filter.empty()) plan.selection.filter = options.filter;
@@ -87,7 +106,7 @@ std::string Quoted(const std::string& word) {
 }
 
 std::string ReproducePrefix(const Options& options) {
-  std::string line = "./plumbline verify --seed " + std::to_string(options.seed);
+  std::string line = "./plumbline verify --seed " + options.seed;
   if (!options.text.empty()) line += " --text " + Quoted(options.text);
   if (!options.engine.empty()) line += " --engine " + Quoted(options.engine);
   return line;
@@ -142,6 +161,7 @@ int Run(const Options& options) {
   if (options.self_test && options.no_self_test) {
     contract::Fail(ErrorCode::kInvalidArgument, "--self-test and --no-self-test exclude each other");
   }
+  PlanOf(options);  // bad options are refused before a folder is made
   const InterruptWatcher interrupt;
   const std::filesystem::path folder = MakeResultFolder(options.out, "verify");
   const conformance::VerifyOptions verify = VerifyOptionsOf(options, folder);
@@ -179,8 +199,7 @@ Command AddVerify(CLI::App& app) {
   command->add_option("--seed", options->seed, "Seed of data, weights and dropout (default: 1)");
   command->add_option("--jobs", options->jobs, "Engines that run at once (default: number of processors)")
       ->check(CLI::Range(1, kMaxJobs));
-  command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)")
-      ->check(CLI::Range(0.1, 86400.0));
+  command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)");
   command->add_option("--out", options->out,
                       "New or empty folder for the results (default: a new one in plumbline-out/)");
   command->add_flag("--self-test", options->self_test, "Only show that the checks catch planted defects");

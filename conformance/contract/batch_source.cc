@@ -11,6 +11,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/random_stream.h"
+#include "conformance/contract/strict_json.h"
 #include "conformance/contract/tensor_file.h"
 
 namespace plumbline::contract {
@@ -30,13 +31,27 @@ struct StepShape {
   int64_t numel() const { return batch * positions; }
 };
 
-TokenSource TokensOf(const TensorFile& file, const std::string& name) {
-  if (file.tensors.size() != 1 || file.tensors[0].name != "tokens" || file.tensors[0].shape.size() != 1) {
-    Fail(ErrorCode::kInvalidArgument, name + ": holds " + std::to_string(file.tensors.size()) +
-                                          " tensors; a token file holds exactly one, tokens, of one dimension");
+const HostTensor& TokensTensor(const TensorFile& file, const std::string& name) {
+  const std::string allowed = "; allowed: exactly one, tokens, of one dimension";
+  if (file.tensors.size() != 1) {
+    Fail(ErrorCode::kInvalidArgument, name + ": holds " + std::to_string(file.tensors.size()) + " tensors" + allowed);
   }
+  const HostTensor& tensor = file.tensors[0];
+  if (tensor.name != "tokens" || tensor.shape.size() != 1) {
+    Fail(ErrorCode::kInvalidArgument, name + ": holds tensor " + JsonQuote(tensor.name) + " of " +
+                                          std::to_string(tensor.shape.size()) + " dimensions" + allowed);
+  }
+  constexpr DType kAllowed[] = {DType::kU8, DType::kU16, DType::kI32, DType::kI64};
+  if (std::find(std::begin(kAllowed), std::end(kAllowed), tensor.dtype) == std::end(kAllowed)) {
+    Fail(ErrorCode::kInvalidArgument,
+         name + ": tokens is of type " + std::string(Name(tensor.dtype)) + "; allowed: U8, U16, I32, I64");
+  }
+  return tensor;
+}
+
+TokenSource TokensOf(const TensorFile& file, const std::string& name) {
   TokenSource source;
-  for (int64_t token : ToInt64(file.tensors[0])) {
+  for (int64_t token : ToInt64(TokensTensor(file, name))) {
     if (token < 0 || token > (int64_t{1} << 30)) {
       Fail(ErrorCode::kInvalidArgument, name + ": token " + std::to_string(source.tokens.size()) + " is " +
                                             std::to_string(token) + "; allowed: 0 to 2^30");
@@ -46,12 +61,22 @@ TokenSource TokensOf(const TensorFile& file, const std::string& name) {
   return source;
 }
 
-// A header length that fits the file and a header that begins like an object: no text begins so.
+// A header length that fits the file and a header that begins like an object.
 bool LooksLikeTensorFile(std::string_view content) {
   uint64_t header_bytes = 0;
   if (content.size() < sizeof(header_bytes) + 2) return false;
   std::memcpy(&header_bytes, content.data(), sizeof(header_bytes));
   return header_bytes >= 2 && header_bytes <= content.size() - sizeof(header_bytes) && content[8] == '{';
+}
+
+// Nothing where the file is no safetensors file: then it is a text, whatever its first bytes look like.
+std::optional<TensorFile> AsTensorFile(std::string_view content, const std::string& name) {
+  if (!LooksLikeTensorFile(content)) return std::nullopt;
+  try {
+    return ParseTensorFile(std::as_bytes(std::span(content.data(), content.size())), name);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 // Positions of the batch in the order of their random rank; ties by index.
@@ -165,10 +190,8 @@ void CheckSource(const TokenSource& source, const ExactSpec& model) {
 TokenSource ReadTokenSource(const std::filesystem::path& path) {
   const std::string content = ReadFile(path);
   if (content.empty()) Fail(ErrorCode::kInvalidArgument, path.string() + ": is empty; allowed: a text or token file");
-  if (LooksLikeTensorFile(content)) {
-    return TokensOf(ParseTensorFile(std::as_bytes(std::span(content.data(), content.size())), path.filename().string()),
-                    path.filename().string());
-  }
+  const std::string name = path.filename().string();
+  if (const std::optional<TensorFile> file = AsTensorFile(content, name)) return TokensOf(*file, name);
   TokenSource source;
   source.reduce_modulo_vocab = true;
   source.tokens.reserve(content.size());
@@ -183,6 +206,9 @@ int64_t NumWeightedTokens(int64_t batch, int64_t positions) {
 
 Batches MakeBatches(const TokenSource& source, const ExactSpec& model, uint64_t seed, int64_t steps, int64_t batch) {
   CheckSource(source, model);
+  if (batch < 1) {
+    Fail(ErrorCode::kInvalidArgument, "train_batch_size is " + std::to_string(batch) + "; allowed: at least 1");
+  }
   const int64_t num_weighted = NumWeightedTokens(batch, model.positions);
   if (num_weighted < 2 * batch) {
     Fail(ErrorCode::kInvalidArgument, "model.positions is " + std::to_string(model.positions) +

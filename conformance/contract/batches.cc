@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/batches.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
+#include "conformance/contract/case_tensors.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/tensor_file.h"
 
@@ -11,11 +13,7 @@ namespace plumbline::contract {
 namespace {
 
 std::vector<int32_t> Take(const TensorFile& file, const char* name, const std::vector<int64_t>& shape, int64_t limit) {
-  const HostTensor& tensor = file.Find(name);
-  if (tensor.shape != shape || tensor.dtype != DType::kI32) {
-    Fail(ErrorCode::kInvalidArgument, std::string("batches.safetensors: ") + name +
-                                          " has another shape or type than tokens; allowed: I32 [steps, B, T]");
-  }
+  const HostTensor& tensor = DemandTensor(file, name, DType::kI32, shape, "batches.safetensors");
   std::vector<int32_t> values;
   values.reserve(static_cast<size_t>(tensor.numel()));
   for (int64_t value : ToInt64(tensor)) {
@@ -33,7 +31,11 @@ std::vector<int32_t> Take(const TensorFile& file, const char* name, const std::v
 
 Batches ReadBatches(const std::filesystem::path& path, int64_t vocab) {
   const TensorFile file = ReadTensorFile(path);
-  const std::vector<int64_t>& shape = file.Find("tokens").shape;
+  AllowOnlyTensors(file, {"tokens", "labels", "loss_weights"}, "batches.safetensors");
+  // Without tokens the shape does not matter: Take says that they are missing.
+  const auto tokens = std::find_if(file.tensors.begin(), file.tensors.end(),
+                                   [](const HostTensor& tensor) { return tensor.name == "tokens"; });
+  const std::vector<int64_t> shape = tokens == file.tensors.end() ? std::vector<int64_t>(3) : tokens->shape;
   if (shape.size() != 3) {
     Fail(ErrorCode::kInvalidArgument,
          "batches.safetensors: tokens has " + std::to_string(shape.size()) + " dimensions; allowed: 3, [steps, B, T]");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/case_file.h"
 
-#include <map>
+#include <set>
 
+#include "conformance/contract/case_tensors.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/strict_json.h"
@@ -45,6 +46,8 @@ std::string ToJson(const ExactSpec& spec) {
          "}";
 }
 
+bool HasMoment(const Case& spec) { return spec.config.optimizer == OptimizerKind::kModularMomentum; }
+
 // Checks that the perturbation names an element of a parameter.
 void CheckTarget(const JsonValue& value, const Perturbation& perturbation, const ExactSpec& model) {
   for (const ParameterSpec& parameter : Parameters(model)) {
@@ -55,20 +58,23 @@ void CheckTarget(const JsonValue& value, const Perturbation& perturbation, const
   value.At("tensor").Reject("a parameter's name");
 }
 
-Perturbation ParsePerturbation(const JsonValue& value, const ExactSpec& model, int64_t steps) {
+Perturbation ParsePerturbation(const JsonValue& value, const Case& spec) {
   value.AllowOnly({"kind", "tensor", "index", "step", "delta"});
   Perturbation perturbation;
   perturbation.kind =
       static_cast<Perturbation::Kind>(value.At("kind").OneOf({"gradient", "moment", "master", "weight", "counter"}));
-  perturbation.step = value.At("step").Int(0, steps - 1);
+  perturbation.step = value.At("step").Int(0, spec.steps - 1);
   perturbation.delta = value.At("delta").Int(-1'000'000, 1'000'000);
   if (perturbation.kind == Perturbation::Kind::kCounter) {
     if (value.Find("tensor") || value.Find("index")) value.Reject("no tensor and no index with kind counter");
     return perturbation;
   }
+  if (perturbation.kind == Perturbation::Kind::kMoment && !HasMoment(spec)) {
+    value.At("kind").Reject("another kind, as " + std::string(Name(spec.config.optimizer)) + " has no moment");
+  }
   perturbation.tensor = value.At("tensor").String();
   perturbation.index = value.At("index").Int(0);
-  CheckTarget(value, perturbation, model);
+  CheckTarget(value, perturbation, spec.model);
   return perturbation;
 }
 
@@ -81,14 +87,10 @@ std::string ToJson(const Perturbation& perturbation) {
          ", \"delta\": " + std::to_string(perturbation.delta) + "}";
 }
 
-// A file's values of one parameter, checked for shape and range.
-std::vector<int64_t> Take(const TensorFile& file, const std::string& name, const ParameterSpec& parameter, int64_t min,
-                          int64_t max, const char* file_name) {
-  const HostTensor& tensor = file.Find(name);
-  if (tensor.shape != std::vector<int64_t>{parameter.rows, parameter.cols}) {
-    Fail(ErrorCode::kInvalidArgument, std::string(file_name) + ": " + name + " has another shape; allowed: [" +
-                                          std::to_string(parameter.rows) + ", " + std::to_string(parameter.cols) + "]");
-  }
+// A file's values of one parameter, checked for type, shape and range.
+std::vector<int64_t> Take(const TensorFile& file, const std::string& name, DType dtype, const ParameterSpec& parameter,
+                          int64_t min, int64_t max, const char* file_name) {
+  const HostTensor& tensor = DemandTensor(file, name, dtype, {parameter.rows, parameter.cols}, file_name);
   std::vector<int64_t> values = ToInt64(tensor);
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] >= min && values[i] <= max) continue;
@@ -101,26 +103,39 @@ std::vector<int64_t> Take(const TensorFile& file, const std::string& name, const
 
 constexpr int64_t kMomentBound = 14;
 
+constexpr const char* kWeightsName = "weights.safetensors";
+constexpr const char* kStateName = "state.safetensors";
+
+void CheckStateStep(const TensorFile& state) {
+  const auto step = state.metadata.find("step");
+  if (step != state.metadata.end() && step->second == "0") return;
+  Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata step is " +
+                                        (step == state.metadata.end() ? "missing" : JsonQuote(step->second)) +
+                                        "; allowed: \"0\"");
+}
+
 std::vector<ParameterState> ReadState(const std::filesystem::path& case_dir, const CaseData& data) {
   const ExactSpec& model = data.spec.model;
-  const TensorFile weights = ReadTensorFile(case_dir / "weights.safetensors");
-  const TensorFile state = ReadTensorFile(case_dir / "state.safetensors");
-  const auto step = state.metadata.find("step");
-  if (step == state.metadata.end() || step->second != "0") {
-    Fail(ErrorCode::kInvalidArgument, "state.safetensors: metadata step is " +
-                                          (step == state.metadata.end() ? "missing" : JsonQuote(step->second)) +
-                                          "; allowed: \"0\"");
-  }
+  const TensorFile weights = ReadTensorFile(case_dir / kWeightsName);
+  const TensorFile state = ReadTensorFile(case_dir / kStateName);
+  CheckStateStep(state);
   std::vector<ParameterState> values;
+  std::set<std::string> weight_names, state_names;
   for (const ParameterSpec& parameter : data.parameters) {
     ParameterState& entry = values.emplace_back();
     entry.weight =
-        Take(weights, parameter.name, parameter, -model.weight_bound, model.weight_bound, "weights.safetensors");
-    entry.master =
-        Take(state, "master/" + parameter.name, parameter, 0, model.master_modulus() - 1, "state.safetensors");
-    if (data.spec.config.optimizer != OptimizerKind::kModularMomentum) continue;
-    entry.moment = Take(state, "moment/" + parameter.name, parameter, -kMomentBound, kMomentBound, "state.safetensors");
+        Take(weights, parameter.name, DType::kF32, parameter, -model.weight_bound, model.weight_bound, kWeightsName);
+    weight_names.insert(parameter.name);
+    const std::string master = "master/" + parameter.name;
+    entry.master = Take(state, master, DType::kI64, parameter, 0, model.master_modulus() - 1, kStateName);
+    state_names.insert(master);
+    if (!HasMoment(data.spec)) continue;
+    const std::string moment = "moment/" + parameter.name;
+    entry.moment = Take(state, moment, DType::kI64, parameter, -kMomentBound, kMomentBound, kStateName);
+    state_names.insert(moment);
   }
+  AllowOnlyTensors(weights, weight_names, kWeightsName);
+  AllowOnlyTensors(state, state_names, kStateName);
   return values;
 }
 
@@ -134,10 +149,11 @@ void WriteState(const std::filesystem::path& case_dir, const CaseData& data) {
     const std::vector<float> weight(entry.weight.begin(), entry.weight.end());
     weights.tensors.push_back(MakeF32(parameter.name, shape, weight));
     state.tensors.push_back(MakeI64("master/" + parameter.name, shape, entry.master));
-    if (!entry.moment.empty()) state.tensors.push_back(MakeI64("moment/" + parameter.name, shape, entry.moment));
+    Check(entry.moment.empty() != HasMoment(data.spec), "a state has moments exactly with ModularMomentum");
+    if (HasMoment(data.spec)) state.tensors.push_back(MakeI64("moment/" + parameter.name, shape, entry.moment));
   }
-  WriteTensorFile(case_dir / "weights.safetensors", weights);
-  WriteTensorFile(case_dir / "state.safetensors", state);
+  WriteTensorFile(case_dir / kWeightsName, weights);
+  WriteTensorFile(case_dir / kStateName, state);
 }
 
 void CheckBatches(const CaseData& data) {
@@ -175,7 +191,7 @@ Case ParseCase(std::string_view json, std::string_view where) {
     for (size_t i = 0; i < dumps->Size(); ++i) spec.dump_steps.push_back((*dumps)[i].Int(0, spec.steps - 1));
   }
   if (const auto value = root.Find("perturbation")) {
-    spec.perturbation = ParsePerturbation(*value, spec.model, spec.steps);
+    spec.perturbation = ParsePerturbation(*value, spec);
   }
   if (const auto marks = root.Find("phase_marks")) spec.phase_marks = marks->Bool();
   return spec;

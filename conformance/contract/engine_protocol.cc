@@ -40,15 +40,22 @@ CaseStatus StatusOf(const Error& error) {
   }
 }
 
-CaseStatus RunOne(const RunCase& run, const BatchEntry& entry) {
-  CaseStatus status;
+CaseStatus StatusOfRunning(const RunCase& run, const BatchEntry& entry) {
   try {
     run(entry.case_dir, entry.out_dir);
+    return {};
   } catch (const Error& error) {
-    status = StatusOf(error);
+    return StatusOf(error);
   } catch (const std::exception& error) {
-    status = {CaseStatus::Kind::kError, error.what()};
+    return {CaseStatus::Kind::kError, error.what()};
+  } catch (...) {
+    return {CaseStatus::Kind::kError, "threw something that is not a std::exception"};
   }
+}
+
+// Throws Environment where the status cannot be written.
+CaseStatus RunOne(const RunCase& run, const BatchEntry& entry) {
+  const CaseStatus status = StatusOfRunning(run, entry);
   if (status.kind != CaseStatus::Kind::kOk) {
     std::fprintf(stderr, "%s: %s\n", std::string(Name(status.kind)).c_str(), status.message.c_str());
   }
@@ -92,10 +99,23 @@ std::optional<RunArguments> ParseRunArguments(int argc, const char* const* argv)
   return arguments;
 }
 
+// Every case is run; the exit code is 0 if each has a status, whatever it says.
+int RunBatch(const std::string& list, const RunCase& run) {
+  auto exit_code = ExitCode::kOk;
+  for (const BatchEntry& entry : ParseBatchList(ReadFile(list), list)) {
+    try {
+      RunOne(run, entry);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      exit_code = contract::ExitCodeOf(error.code());
+    }
+  }
+  return static_cast<int>(exit_code);
+}
+
 int Run(const RunArguments& arguments, const RunCase& run) {
-  if (!arguments.batch) return ExitCodeOf(RunOne(run, {*arguments.case_dir, *arguments.out_dir}).kind);
-  for (const BatchEntry& entry : ParseBatchList(ReadFile(*arguments.batch), *arguments.batch)) RunOne(run, entry);
-  return static_cast<int>(ExitCode::kOk);
+  if (arguments.batch) return RunBatch(*arguments.batch, run);
+  return ExitCodeOf(RunOne(run, {*arguments.case_dir, *arguments.out_dir}).kind);
 }
 
 }  // namespace

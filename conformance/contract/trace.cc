@@ -2,6 +2,7 @@
 #include "conformance/contract/trace.h"
 
 #include <charconv>
+#include <limits>
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
@@ -67,7 +68,7 @@ std::vector<SliceDigest> ParseSlices(const JsonValue& array, TensorKind kind) {
     if (entry.Size() != num_fields) entry.Reject("an array of " + std::to_string(num_fields) + " fields");
     SliceDigest slice;
     slice.tensor = entry[0].String();
-    slice.begin = entry[1].Int(0);
+    slice.begin = entry[1].Int(0, std::numeric_limits<int64_t>::max() - 1);
     slice.end = entry[2].Int(slice.begin + 1);
     slice.digest.hash = ParseHex(entry[3]);
     if (kind == TensorKind::kGradient) {
@@ -92,11 +93,11 @@ StepRecord ParseStep(const JsonValue& root, int64_t expected_step) {
     if (!array && kind != TensorKind::kMoment) root.At(Name(kind));
     if (array) record.of(kind) = ParseSlices(*array, kind);
   }
-  const std::optional<JsonValue> comm = root.Find("comm");
-  if (!comm) return record;
+  if (!root.Find("comm") && !root.Find("comm_sequence")) return record;
   record.comm.emplace();
-  for (const std::string& kind : comm->Keys()) {
-    const JsonValue entry = comm->At(kind);
+  const JsonValue comm = root.At("comm");
+  for (const std::string& kind : comm.Keys()) {
+    const JsonValue entry = comm.At(kind);
     if (entry.Size() != 2) entry.Reject("[calls, bytes]");
     (*record.comm)[kind] = {entry[0].Int(0), entry[1].Int(0)};
   }
@@ -105,8 +106,8 @@ StepRecord ParseStep(const JsonValue& root, int64_t expected_step) {
 }
 
 void ParseHeader(const JsonValue& root, Trace& trace) {
-  root.AllowOnly({"record", "protocol", "engine", "rank", "world", "config"});
   if (root.At("record").String() != "header") root.At("record").Reject("\"header\" in the first line");
+  root.AllowOnly({"record", "protocol", "engine", "rank", "world", "config"});
   root.At("protocol").Int(1, 1);
   trace.engine = root.At("engine").String();
   trace.world = root.At("world").Int(1, int64_t{1} << 20);
@@ -122,7 +123,7 @@ void ParseLine(const JsonValue& root, Trace& trace) {
     case 1:
       root.AllowOnly({"record", "step", "phase"});
       root.At("step").Int(0);
-      root.At("phase").String();
+      root.At("phase").OneOf({"forward", "backward", "reduce", "step"});
       break;
     default: {
       root.AllowOnly({"record", "steps"});
@@ -175,8 +176,8 @@ Trace ParseTrace(std::string_view text, std::string_view where) {
     if (newline == std::string_view::npos) break;  // the rest is a line that was never finished
     ++line_number;
     const std::string line_where = std::string(where) + ":" + std::to_string(line_number);
-    const JsonValue root = JsonValue::Parse(text.substr(0, newline), line_where);
     if (trace.complete) Fail(ErrorCode::kInvalidArgument, line_where + ": a line after the end record");
+    const JsonValue root = JsonValue::Parse(text.substr(0, newline), line_where);
     if (line_number == 1) {
       ParseHeader(root, trace);
     } else {

@@ -257,6 +257,16 @@ TEST_F(RunCasesTest, SkippedCasesAreNamedWithoutLosingTheStart) {
   EXPECT_EQ(NumStarts(), 1u);
 }
 
+TEST_F(RunCasesTest, SkippedCaseIsNotWaitedForUntilItsTimeOut) {
+  Add("skip");
+  Add("ok");
+  Add("hang", 1, 0.3);
+  const double began = MonotonicSeconds();
+  Run(Description(true));
+  EXPECT_EQ(Kinds(), (Strings{"protocol", "ok", "timed_out"}));
+  EXPECT_LT(MonotonicSeconds() - began, cases_[0].timeout_s);
+}
+
 TEST_F(RunCasesTest, MalformedStatusIsAProtocolErrorAndTheRestGoesOn) {
   for (const char* behaviour : {"garbage", "ok", "wrong_word", "folder_status", "fifo_status", "ok", "garbage"}) {
     Add(behaviour);

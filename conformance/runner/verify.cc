@@ -24,7 +24,6 @@ namespace {
 
 using reports::Verdict;
 
-constexpr double kDescribeSeconds = 60;
 // Cases that failed are run once more, alone: at most this many, so that a broken engine does not double the time.
 constexpr size_t kMaxReruns = 5;
 
@@ -97,7 +96,9 @@ class Verification {
   }
 
   void DescribeEngines() {
-    const auto describe = [](EngineProgram program) { return Engine{program, Describe(program, kDescribeSeconds)}; };
+    const auto describe = [this](EngineProgram program) {
+      return Engine{program, Describe(program, options_.plan.timeout_s)};
+    };
     reference_ = describe({options_.engines.reference, {}});
     candidate_ =
         describe(options_.foreign_engine ? *options_.foreign_engine : EngineProgram{options_.engines.optimized, {}});
@@ -126,7 +127,9 @@ class Verification {
   // work to the end and a crash costs little.
   void ScheduleCases() {
     constexpr size_t kStartsPerJob = 2;
-    std::vector<std::vector<ScheduledRun>> hands(kStartsPerJob * static_cast<size_t>(std::max(options_.jobs, 1)));
+    constexpr size_t kMinCasesPerStart = 4;  // a start costs about as much as four small cases
+    const size_t most = kStartsPerJob * static_cast<size_t>(std::max(options_.jobs, 1));
+    std::vector<std::vector<ScheduledRun>> hands(std::clamp<size_t>(plan_.cases.size() / kMinCasesPerStart, 1, most));
     std::vector<ScheduledRun> witness_runs;
     std::vector<ScheduledRun> twin_runs;
     size_t dealt = 0;

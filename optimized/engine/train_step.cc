@@ -8,6 +8,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
 #include "optimized/engine/integrality.h"
+#include "optimized/partition/sample_plan.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -18,12 +19,12 @@ using contract::ScopedRange;
 constexpr int kScalarStream = 0;
 constexpr int kWeightStream = 2;
 
-// Micro-batch a of rank r holds samples (a * R + r) * m and the m - 1 that follow.
 MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accumulation_index) {
   const contract::Batches& batches = training.data->batches;
   const contract::RunConfig& config = training.data->spec.config;
   const int64_t samples = config.micro_batch_size;
-  const int64_t first_sample = (accumulation_index * config.data_degree + training.communicator->rank()) * samples;
+  const int64_t first_sample =
+      FirstSample(accumulation_index, training.communicator->rank(), config.data_degree, samples);
   const int64_t begin = batches.Index(step, first_sample, 0);
   const auto elems = static_cast<size_t>(samples * batches.positions);
   return {step, first_sample, std::span(batches.tokens).subspan(begin, elems),

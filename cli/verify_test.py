@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program from outside: verdicts, exit codes, what it prints where, and what bad input and Ctrl-C do.
+
+Usage: verify_test.py PATH_OF_PLUMBLINE PATH_OF_OPTIMIZED
+Engines that misbehave are small scripts made here; the one that behaves is our own, started through a script.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+PLUMBLINE, OPTIMIZED = (os.path.abspath(path) for path in sys.argv[1:3])
+# A few quick cases of one problem.
+FILTER = "exact/sgd-v19/data2-zero1-*"
+
+
+def run(*arguments, **kwargs):
+    return subprocess.run([PLUMBLINE, *map(str, arguments)], capture_output=True, text=True, timeout=300, **kwargs)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+
+    def verify(self, *arguments):
+        """Runs verify with a fresh --out; returns the finished process and its record, or None."""
+        out = self.dir / f"out{len(list(self.dir.iterdir()))}"
+        done = run("verify", "--out", out, *arguments)
+        record = out / "record.json"
+        return done, json.loads(record.read_text()) if record.exists() else None
+
+    def assert_refused(self, done, code, *parts):
+        """One clear line on stderr, nothing on stdout, the documented exit code."""
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def engine(self, name, body):
+        """An engine in Python; `body` sees `real(args)`, which runs our own engine, and `args`."""
+        path = self.dir / name
+        path.write_text(
+            "#!/usr/bin/python3 -I\n"
+            "import json, os, pathlib, signal, subprocess, sys, time\n"
+            f"args = sys.argv[1:]\n"
+            f"real = lambda args: subprocess.run([{OPTIMIZED!r}, *args]).returncode\n"
+            "def each():\n"
+            "    for line in open(args[args.index('--batch') + 1]):\n"
+            "        entry = json.loads(line)\n"
+            "        yield json.load(open(entry['case'] + '/case.json'))['id'], entry\n"
+            "def run_one(entry):\n"
+            "    return real(['run', '--case', entry['case'], '--out', entry['out']])\n"
+            "if args[0] == 'describe': DESCRIBE()\n"
+            "else: RUN()\n".replace("DESCRIBE()", body.get("describe", "sys.exit(real(args))")).replace(
+                "RUN()", "exec(" + repr(body.get("run", "sys.exit(real(args))")) + ")"
+            )
+        )
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+
+class Verdicts(Case):
+    def test_a_passing_selection(self):
+        done, record = self.verify("--filter", FILTER)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "", "silence in a pipe")
+        self.assertEqual(record["exit_code"], 0)
+        self.assertGreaterEqual(len(record["cases"]), 2)
+        for case in record["cases"]:
+            self.assertEqual(case["verdict"], "PASS")
+            checks = {check["name"]: check for check in case["checks"]}
+            for name in ("trace", "replicas", "collectives", "ledger", "exact", "certificate", "liveness", "amplification"):
+                self.assertEqual(checks[name]["outcome"], "pass", name)
+                self.assertGreater(checks[name]["compared"], 0, name)
+        self.assertIn(f"{len(record['cases'])} cases: {len(record['cases'])} PASS.", done.stdout)
+
+    def test_junit_has_each_case(self):
+        out = self.dir / "results"
+        self.assertEqual(run("verify", "--filter", FILTER, "--out", out).returncode, 0)
+        root = xml.etree.ElementTree.parse(out / "junit.xml").getroot()
+        record = json.loads((out / "record.json").read_text())
+        self.assertEqual(len(root.findall(".//testcase")), len(record["cases"]))
+        self.assertEqual(sorted(path.name for path in out.iterdir()), ["junit.xml", "record.json"])
+
+    def test_json_is_the_record_and_nothing_else(self):
+        done, record = self.verify("--filter", FILTER, "--json")
+        self.assertEqual(json.loads(done.stdout), record)
+
+    def test_every_planted_defect_is_caught_and_the_clean_twin_passes(self):
+        done, record = self.verify("--self-test")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        defects = {defect["id"]: defect for defect in record["defects"]}
+        for name in ("G1", "G9", "G14", "G18", "G20"):
+            self.assertTrue(defects[name]["caught"], name)
+            self.assertTrue(defects[name]["caught_by"], name)
+        self.assertEqual(defects["G14"]["caught_by"], ["ledger"])
+        self.assertIn("exact", defects["G1"]["caught_by"])
+        self.assertGreaterEqual(record["totals"]["PASS"], 5)
+        self.assertTrue(all(case["id"].startswith("clean-twin/") for case in record["cases"]))
+
+    def test_another_text_and_seed(self):
+        text = self.dir / "text"
+        text.write_bytes(bytes(range(256)) * 3)
+        done, record = self.verify("--filter", FILTER, "--text", text, "--seed", 2**64 - 1)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(record["seed"], 2**64 - 1)
+        self.assertEqual(record["text"], {"name": "text", "size_bytes": 768})
+
+    def test_shards_merge_into_the_whole(self):
+        whole, expected = self.verify("--filter", FILTER)
+        paths = []
+        for index in (1, 2):
+            out = self.dir / f"shard{index}"
+            self.assertEqual(run("verify", "--filter", FILTER, "--shard", f"{index}/2", "--out", out).returncode, 0)
+            paths.append(out / "record.json")
+        done = run("merge", *paths, "--out", self.dir / "merged")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        merged = json.loads((self.dir / "merged" / "record.json").read_text())
+        self.assertEqual({case["id"] for case in merged["cases"]}, {case["id"] for case in expected["cases"]})
+        self.assertEqual(merged["totals"], expected["totals"])
+        self.assert_refused(run("merge", paths[0], "--out", self.dir / "partial"), 2, "2")
+        self.assert_refused(run("merge", paths[0], paths[0], "--out", self.dir / "twice"), 2)
+
+
+class Lists(Case):
+    def test_list_prints_at_least_sixty_ids_once(self):
+        ids = run("verify", "--list").stdout.split()
+        self.assertGreaterEqual(len(ids), 60)
+        self.assertEqual(len(set(ids)), len(ids))
+
+    def test_dry_run_prints_a_config_and_the_predicted_collectives(self):
+        done = run("verify", "--dry-run", "--filter", "*/data2-zero1-acc3-*")
+        self.assertEqual(done.returncode, 0)
+        for line in done.stdout.splitlines():
+            entry = json.loads(line)
+            self.assertEqual(entry["config"]["mesh"]["data"], 2)
+            self.assertEqual(entry["comm_per_step_and_rank"]["all_reduce"], [2, 16])
+            self.assertIn("reduce_scatter", entry["comm_per_step_and_rank"])
+
+    def test_help_has_examples_and_exit_codes(self):
+        for command in ((), ("verify",), ("merge",)):
+            done = run(*command, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("Example", done.stdout)
+            self.assertIn("Exit codes: 0 ok", done.stdout)
+
+
+class BadUsage(Case):
+    def test_is_refused_in_one_line_with_exit_code_2(self):
+        for arguments, part in (
+            (["--nonsense"], "nonsense"),
+            (["--case", "exact/dense-v19/torch_eager-fp23"], 'did you mean "exact/dense-v19/torch_eager-fp32"?'),
+            (["--case", "?"], "--list"),
+            (["--shard", "0/2"], "0/2"),
+            (["--shard", "3/2"], "3/2"),
+            (["--shard", "1/2x"], "1/2x"),
+            (["--shard", "a/b"], "a/b"),
+            (["--jobs", "0"], "jobs"),
+            (["--jobs", "two"], "jobs"),
+            (["--timeout", "0"], "timeout"),
+            (["--timeout", "nan"], "timeout"),
+            (["--seed", "-1"], "seed"),
+            (["--seed", "18446744073709551616"], "seed"),
+            (["--self-test", "--no-self-test"], "exclude"),
+        ):
+            with self.subTest(arguments):
+                done, record = self.verify(*arguments)
+                self.assert_refused(done, 2, part)
+                self.assertIsNone(record)
+
+    def test_no_command_or_an_unknown_one(self):
+        self.assert_refused(run(), 2)
+        self.assert_refused(run("verfy"), 2)
+
+    def test_an_empty_selection_fails(self):
+        for arguments in (["--filter", "nothing*"], ["--filter", "nothing*", "--list"]):
+            done, _ = self.verify(*arguments)
+            self.assertEqual(done.returncode, 1, done.stderr)
+
+    def test_texts_that_cannot_be_trained_on(self):
+        empty = self.dir / "empty"
+        empty.write_bytes(b"")
+        short = self.dir / "short"
+        short.write_bytes(b"123456789")  # sgd-v19 has nine positions: a tenth byte is the last label
+        for path, part in ((empty, "is empty"), (short, "at least 10"), (self.dir / "missing", "No such file"),
+                           (self.dir, "directory")):
+            with self.subTest(path):
+                done, record = self.verify("--filter", FILTER, "--text", path)
+                self.assert_refused(done, 2, part)
+                self.assertIsNone(record)
+
+    def token_file(self, tokens, name="tokens"):
+        header = json.dumps({name: {"dtype": "U8", "shape": [len(tokens)], "data_offsets": [0, len(tokens)]}}).encode()
+        path = self.dir / f"tokens{len(list(self.dir.iterdir()))}"
+        path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(tokens))
+        return path
+
+    def test_token_files(self):
+        done, _ = self.verify("--filter", FILTER, "--text", self.token_file([i * i % 19 for i in range(400)]))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done, _ = self.verify("--filter", FILTER, "--text", self.token_file([1, 2, 3] * 10 + [19] + [0] * 20))
+        self.assert_refused(done, 2, "token 30 is 19", "0 to 18")
+        done, _ = self.verify("--filter", FILTER, "--text", self.token_file([1] * 50, name="words"))
+        self.assert_refused(done, 2, "exactly one, tokens")
+
+    def test_a_folder_that_holds_files_is_left_alone(self):
+        (self.dir / "mine").mkdir()
+        (self.dir / "mine" / "precious").write_text("keep")
+        self.assert_refused(run("verify", "--filter", FILTER, "--out", self.dir / "mine"), 2, "new or empty folder")
+        self.assertEqual((self.dir / "mine" / "precious").read_text(), "keep")
+
+    def test_a_folder_that_cannot_be_made(self):
+        (self.dir / "file").write_text("")
+        self.assert_refused(run("verify", "--filter", FILTER, "--out", self.dir / "file" / "out"), 4, "cannot be made")
+
+    def test_records_that_cannot_be_merged(self):
+        broken = self.dir / "record.json"
+        for content in ("", "{", "[]", '{"schema": 1}', '{"schema": 99}', "\0" * 100):
+            with self.subTest(content):
+                broken.write_text(content)
+                self.assert_refused(run("merge", broken, "--out", self.dir / "merged"), 2, "record.json")
+        self.assert_refused(run("merge", self.dir / "missing.json", "--out", self.dir / "merged"), 2, "missing.json")
+
+
+class ForeignEngines(Case):
+    def test_our_own_engine_behind_a_script_passes(self):
+        done, record = self.verify("--filter", FILTER, "--engine", self.engine("good", {}))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(record["engine"]["program"], "good")
+
+    def test_engines_that_do_not_describe_themselves(self):
+        plain = self.dir / "plain"
+        plain.write_text("not a program")
+        for path, part in (
+            (self.dir / "missing", "missing"),
+            (self.dir, "folder"),
+            (plain, "executable"),
+            (self.engine("silent", {"describe": "pass"}), "printed nothing"),
+            (self.engine("crashes", {"describe": "os.kill(os.getpid(), signal.SIGSEGV)"}), "SIGSEGV"),
+            (self.engine("garbage", {"describe": "print('hello')"}), "JSON"),
+            (self.engine("fails", {"describe": "sys.exit(7)"}), "exit code 7"),
+        ):
+            with self.subTest(path.name):
+                done, _ = self.verify("--filter", FILTER, "--engine", path)
+                self.assert_refused(done, 2, part)
+        done, _ = self.verify("--filter", FILTER, "--timeout", 1,
+                              "--engine", self.engine("hangs", {"describe": "time.sleep(100)"}))
+        self.assert_refused(done, 4, "hangs")
+
+    def check_one_bad_case(self, how, message, *arguments):
+        ids = run("verify", "--list", "--filter", FILTER).stdout.split()
+        engine = self.engine("engine", {"run": f"""
+for id, entry in each():
+    if id == {ids[1]!r}:
+        {how}
+    else:
+        run_one(entry)
+"""})
+        done, record = self.verify("--filter", FILTER, "--engine", engine, *arguments)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        verdicts = {case["id"]: case for case in record["cases"]}
+        self.assertEqual(verdicts[ids[1]]["verdict"], "ERROR")
+        self.assertIn(message, verdicts[ids[1]]["message"])
+        for other in ids[:1] + ids[2:]:
+            self.assertEqual(verdicts[other]["verdict"], "PASS", other)
+        self.assertIn(verdicts[ids[1]]["reproduce"], done.stdout)
+        return done
+
+    def test_a_crash_costs_its_case_only(self):
+        self.check_one_bad_case("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV")
+
+    def test_a_hang_costs_its_case_only(self):
+        self.check_one_bad_case("time.sleep(100)", "2", "--timeout", "2")
+
+    def test_a_case_that_is_skipped_is_an_error(self):
+        self.check_one_bad_case("pass", "status")
+
+    def test_a_wrong_digest_is_a_failure_that_names_step_and_tensor(self):
+        engine = self.engine("engine", {"run": """
+for id, entry in each():
+    run_one(entry)
+    for trace in pathlib.Path(entry['out']).glob('rank*/trace.jsonl'):
+        lines = trace.read_text().splitlines()
+        step = json.loads(lines[8])
+        step['weight'][2][3] = '%016x' % (int(step['weight'][2][3], 16) ^ 1)
+        lines[8] = json.dumps(step)
+        trace.write_text('\\n'.join(lines) + '\\n')
+"""})
+        done, record = self.verify("--filter", FILTER, "--engine", engine)
+        self.assertEqual(done.returncode, 1)
+        for case in record["cases"]:
+            self.assertEqual(case["verdict"], "FAIL")
+            self.assertIn("step 7: weight of", case["message"])
+            self.assertIn("the same when run again", case["message"])
+        self.assertIn("./plumbline verify --seed 1 --engine", done.stdout)
+
+    def test_a_failed_case_leaves_its_folder_behind(self):
+        engine = self.engine("engine", {"run": "sys.exit(9)"})
+        out = self.dir / "kept"
+        self.assertEqual(run("verify", "--filter", FILTER, "--engine", engine, "--out", out).returncode, 1)
+        failures = list((out / "failures").iterdir())
+        self.assertEqual(len(failures), len(json.loads((out / "record.json").read_text())["cases"]))
+        self.assertTrue((failures[0] / "case" / "case.json").exists())
+
+    def test_a_trace_that_lies_about_nan_or_is_no_json_fails(self):
+        for name, change in (("nan", "text.replace('\"loss\": ', '\"loss\": NaN, \"x\": ', 1)"),
+                             ("text", "'hello\\n'"), ("empty", "''")):
+            engine = self.engine(name, {"run": f"""
+for id, entry in each():
+    run_one(entry)
+    for trace in pathlib.Path(entry['out']).glob('rank*/trace.jsonl'):
+        text = trace.read_text()
+        trace.write_text({change})
+"""})
+            with self.subTest(name):
+                done, record = self.verify("--filter", FILTER, "--engine", engine)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual({case["verdict"] for case in record["cases"]}, {"FAIL"})
+
+    def test_declining_is_not_passing(self):
+        description = json.loads(subprocess.run([OPTIMIZED, "describe"], capture_output=True, text=True).stdout)
+        description["optimizers"] = ["ModularMomentum"]
+        engine = self.engine("engine", {"describe": f"print(json.dumps({description!r}))"})
+        filter_all = "exact/*/data2-zero1-*"
+        done, record = self.verify("--filter", filter_all, "--engine", engine)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ModularSGD", done.stdout)
+        done, record = self.verify("--filter", filter_all, "--engine", engine, "--expect-unsupported", "exact/sgd-*")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertGreater(record["totals"]["UNSUPPORTED"], 0)
+        done, record = self.verify("--filter", FILTER, "--engine", engine, "--expect-unsupported", "*")
+        self.assertEqual(done.returncode, 1, "nothing passed")
+
+
+class Interrupts(Case):
+    def test_ctrl_c_leaves_a_valid_partial_record_and_no_process(self):
+        out = self.dir / "out"
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal_number):
+                out = self.dir / f"out{signal_number}"
+                process = subprocess.Popen([PLUMBLINE, "verify", "--out", out], stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, text=True, start_new_session=True)
+                while not (out / "work" / "runs" / "0" / "rank0").exists():
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.05)
+                process.send_signal(signal_number)
+                stdout, _ = process.communicate(timeout=20)
+                self.assertEqual(process.returncode, 1)
+                record = json.loads((out / "record.json").read_text())
+                self.assertTrue(record["interrupted"])
+                self.assertGreater(record["totals"]["NOT_RUN"], 0)
+                self.assertEqual(sum(record["totals"].values()), record["listed"])
+                self.assertEqual(record["totals"]["ERROR"] + record["totals"]["FAIL"], 0)
+                self.assertIn("Interrupted", stdout)
+                self.assertFalse((out / "work").exists())
+                left = subprocess.run(["pgrep", "-f", str(out)], capture_output=True, text=True).stdout
+                self.assertEqual(left, "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/oracle/testing/example_run.h"
+#include "conformance/runner/defect_judge.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using reports::CheckOutcome;
+using reports::Verdict;
+
+Truth LiveTruth() {
+  Truth truth;
+  truth.run = MergeTraces(ExampleCase(1), ExampleTraces(1, 0)).run;
+  for (const char* name : {"activation_sum", "gradient_sum", "stored", "fold_input", "gradient", "state"}) {
+    truth.certificate.quantities[name] = {100, "somewhere"};
+  }
+  truth.checks = {{"liveness", CheckOutcome::kPass, 16, ""}, {"amplification", CheckOutcome::kPass, 100, ""}};
+  return truth;
+}
+
+Observation Seen(CaseOutcome::Kind kind = CaseOutcome::Kind::kOk) {
+  Observation seen;
+  seen.outcome = {kind, kind == CaseOutcome::Kind::kOk ? "" : "what the engine said", 0, {}};
+  if (kind != CaseOutcome::Kind::kOk) return seen;
+  MergedRun merged = MergeTraces(ExampleCase(1), ExampleTraces(1, 0));
+  seen.checks = merged.checks;
+  seen.run = merged.run;
+  return seen;
+}
+
+TEST(Judge, PassesARunThatEqualsALiveTruth) {
+  const Judgement judgement = Judge(ExampleCase(1), LiveTruth(), Seen());
+  EXPECT_EQ(judgement.verdict, Verdict::kPass);
+  EXPECT_EQ(judgement.message, "");
+}
+
+TEST(Judge, FailsOnADivergenceAndSaysWhere) {
+  Observation seen = Seen();
+  seen.run->steps[2].tensors[0][1].hash += 1;
+  const Judgement judgement = Judge(ExampleCase(1), LiveTruth(), seen);
+  EXPECT_EQ(judgement.verdict, Verdict::kFail);
+  EXPECT_NE(judgement.message.find("step 2: gradient of pos.weight"), std::string::npos) << judgement.message;
+  ASSERT_TRUE(judgement.divergence);
+}
+
+TEST(Judge, IsVacuousWhereEqualityCouldNotHaveShownAFault) {
+  for (int broken = 0; broken < 3; ++broken) {
+    Truth truth = LiveTruth();
+    if (broken == 0) truth.certificate.quantities["stored"].max = 1e9;
+    if (broken == 1) truth.checks[0].outcome = CheckOutcome::kVacuous;
+    if (broken == 2) truth.checks[1].outcome = CheckOutcome::kVacuous;
+    EXPECT_EQ(Judge(ExampleCase(1), truth, Seen()).verdict, Verdict::kVacuous) << broken;
+  }
+}
+
+TEST(Judge, PrefersAFailureToVacuous) {
+  Truth truth = LiveTruth();
+  truth.checks[0].outcome = CheckOutcome::kVacuous;
+  Observation seen = Seen();
+  seen.run->steps[0].loss += 1;
+  EXPECT_EQ(Judge(ExampleCase(1), truth, seen).verdict, Verdict::kFail);
+}
+
+TEST(Judge, FailsWhenAnyCheckOfTheTracesFailed) {
+  for (size_t check = 0; check < Seen().checks.size(); ++check) {
+    Observation seen = Seen();
+    seen.checks[check].outcome = CheckOutcome::kFail;
+    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), seen).verdict, Verdict::kFail) << seen.checks[check].name;
+  }
+}
+
+TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {
+  using Kind = CaseOutcome::Kind;
+  for (Kind kind : {Kind::kEnvironment, Kind::kError, Kind::kCrashed, Kind::kTimedOut, Kind::kProtocol}) {
+    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).verdict, Verdict::kError) << Name(kind);
+    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).message, "what the engine said");
+  }
+  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kUnsupported)).verdict, Verdict::kUnsupported);
+  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kInterrupted)).verdict, Verdict::kNotRun);
+}
+
+TEST(Judge, IsAnErrorWithoutATruth) {
+  Truth truth;
+  truth.error = "the reference crashed";
+  const Judgement judgement = Judge(ExampleCase(1), truth, Seen());
+  EXPECT_EQ(judgement.verdict, Verdict::kError);
+  EXPECT_NE(judgement.message.find("the reference crashed"), std::string::npos);
+}
+
+DefectFinding Finding(Verdict verdict, const std::string& failed_check = "") {
+  Judgement judgement;
+  judgement.verdict = verdict;
+  judgement.message = "message";
+  if (!failed_check.empty()) judgement.checks = {{failed_check, CheckOutcome::kFail, 1, ""}};
+  return {"case", judgement};
+}
+
+TEST(JudgeDefect, IsCaughtByAFailureOrAnErrorOnly) {
+  for (Verdict verdict : reports::kVerdicts) {
+    const bool expected = verdict == Verdict::kFail || verdict == Verdict::kError;
+    EXPECT_EQ(JudgeDefect("X", "", {Finding(Verdict::kPass), Finding(verdict)}).caught, expected) << Name(verdict);
+  }
+  EXPECT_FALSE(JudgeDefect("X", "", {}).caught);
+}
+
+TEST(JudgeDefect, NamesEveryCheckThatFailedOnce) {
+  const auto record = JudgeDefect("X", "",
+                                  {Finding(Verdict::kFail, "ledger"), Finding(Verdict::kFail, "exact"),
+                                   Finding(Verdict::kFail, "ledger"), Finding(Verdict::kError)});
+  EXPECT_EQ(record.caught_by, (std::vector<std::string>{"ledger", "exact", "engine"}));
+  EXPECT_EQ(record.verdict, Verdict::kFail);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

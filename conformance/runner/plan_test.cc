@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance/contract/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+PlanOptions Select(Selection selection) {
+  PlanOptions options;
+  options.selection = std::move(selection);
+  return options;
+}
+
+std::set<std::string> Ids(const Plan& plan) {
+  std::set<std::string> ids;
+  for (const PlannedCase& entry : plan.cases) EXPECT_TRUE(ids.insert(entry.id).second) << entry.id;
+  return ids;
+}
+
+TEST(MakePlan, ShardsAreDisjointAndTogetherTheWhole) {
+  const std::set<std::string> whole = Ids(MakePlan(PlanOptions{}));
+  for (int64_t count : {1, 2, 3, 7, 200}) {
+    std::set<std::string> united;
+    size_t sum = 0;
+    for (int64_t index = 1; index <= count; ++index) {
+      Selection selection;
+      selection.shard_index = index;
+      selection.shard_count = count;
+      const std::set<std::string> part = Ids(MakePlan(Select(selection)));
+      united.insert(part.begin(), part.end());
+      sum += part.size();
+    }
+    EXPECT_EQ(united, whole);
+    EXPECT_EQ(sum, whole.size());
+  }
+}
+
+TEST(MakePlan, SelectsOneCaseById) {
+  const std::string id = MakePlan(PlanOptions{}).cases[10].id;
+  Selection selection;
+  selection.case_id = id;
+  EXPECT_EQ(Ids(MakePlan(Select(selection))), std::set<std::string>{id});
+}
+
+TEST(MakePlan, NamesTheNearestIdForAnUnknownOne) {
+  Selection selection;
+  selection.case_id = "exact/dense-v19/torch_eager-fp23";
+  try {
+    MakePlan(Select(selection));
+    FAIL() << "accepted";
+  } catch (const contract::Error& error) {
+    EXPECT_EQ(error.code(), contract::ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("torch_eager-fp32"), std::string::npos) << error.what();
+  }
+}
+
+TEST(MakePlan, FiltersByShellPattern) {
+  Selection selection;
+  selection.filter = "*/data3-*";
+  const Plan plan = MakePlan(Select(selection));
+  EXPECT_FALSE(plan.cases.empty());
+  for (const PlannedCase& entry : plan.cases) EXPECT_EQ(entry.spec.config.data_degree, 3);
+  selection.filter = "nothing";
+  EXPECT_TRUE(MakePlan(Select(selection)).cases.empty());
+}
+
+TEST(MakePlan, LeavesTheWitnessOutForAForeignEngine) {
+  PlanOptions options;
+  options.with_witness = false;
+  for (const PlannedCase& entry : MakePlan(options).cases) EXPECT_EQ(entry.role, Role::kCandidate);
+}
+
+TEST(DefectCases, HaveEveryStageSeveralRanksAndAccumulation) {
+  std::set<int64_t> stages;
+  std::set<int64_t> degrees;
+  bool accumulates = false;
+  for (const PlannedCase& entry : DefectCases(PlanOptions{})) {
+    stages.insert(entry.spec.config.zero_stage);
+    degrees.insert(entry.spec.config.data_degree);
+    accumulates |= entry.spec.config.accumulation_steps >= 3;
+  }
+  EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2}));
+  EXPECT_GE(degrees.size(), 3u);
+  EXPECT_EQ(degrees.count(1), 0u);
+  EXPECT_TRUE(accumulates);
+}
+
+contract::EngineDescription AbleEngine() {
+  contract::EngineDescription description;
+  description.families = {"exact"};
+  description.dtypes = {"fp32", "bf16"};
+  description.optimizers = {"ModularMomentum", "ModularSGD"};
+  description.zero_stages = {0, 1, 2};
+  description.max_data_degree = 8;
+  description.features = {"dropout", "grouped_heads", "accumulation"};
+  return description;
+}
+
+TEST(Declined, IsNothingForAnEngineThatListsAll) {
+  for (const PlannedCase& entry : MakePlan(PlanOptions{}).cases) {
+    EXPECT_FALSE(Declined(AbleEngine(), entry.spec)) << entry.id;
+  }
+}
+
+TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
+  const auto any = [](const contract::EngineDescription& description, const std::string& part) {
+    for (const PlannedCase& entry : MakePlan(PlanOptions{}).cases) {
+      const auto reason = Declined(description, entry.spec);
+      if (reason && reason->find(part) != std::string::npos) return true;
+    }
+    return false;
+  };
+  contract::EngineDescription description = AbleEngine();
+  description.families.clear();
+  EXPECT_TRUE(any(description, "family exact"));
+  description = AbleEngine();
+  description.dtypes = {"fp32"};
+  EXPECT_TRUE(any(description, "dtype bf16"));
+  description = AbleEngine();
+  description.optimizers = {"ModularMomentum"};
+  EXPECT_TRUE(any(description, "ModularSGD"));
+  description = AbleEngine();
+  description.zero_stages = {0, 1};
+  EXPECT_TRUE(any(description, "zero stage 2"));
+  description = AbleEngine();
+  description.max_data_degree = 4;
+  EXPECT_TRUE(any(description, "max_data_degree is 4"));
+  for (const char* feature : {"dropout", "grouped_heads", "accumulation"}) {
+    description = AbleEngine();
+    std::erase(description.features, feature);
+    EXPECT_TRUE(any(description, std::string("feature ") + feature));
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Poisoned, aligned memory, and products against naive sums over shapes, transposes, batches, types and gaps between
+// rows.
+#include "optimized/backend/cpu_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "conformance/contract/error.h"
+#include "kernels/bf16.h"
+
+namespace plumbline::optimized {
+namespace {
+
+using contract::DType;
+using kernels::BFloat16;
+
+double Read(const Matrices& m, int64_t b, int64_t r, int64_t c) {
+  const int64_t i = b * m.batch_stride + r * m.row_stride + c * m.col_stride;
+  return m.dtype == DType::kF32 ? static_cast<const float*>(m.data)[i]
+                                : kernels::ToFloat(static_cast<const BFloat16*>(m.data)[i]);
+}
+
+// Memory for a view with `gap` elements between rows, which hold NaN; values are small integers.
+struct Operand {
+  Operand(DType dtype, int64_t rows, int64_t cols, int64_t batch, int64_t gap, bool transposed, int seed)
+      : memory(batch * (transposed ? cols : rows) * ((transposed ? rows : cols) + gap), NAN),
+        narrow(memory.size(), BFloat16{0xFFFF}) {
+    const int64_t stored_rows = transposed ? cols : rows;
+    const int64_t stored_cols = transposed ? rows : cols;
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t r = 0; r < stored_rows; ++r) {
+        for (int64_t c = 0; c < stored_cols; ++c) {
+          const auto value = static_cast<float>((seed + 7 * b + 5 * r + 3 * c) % 7 - 3);
+          memory[(b * stored_rows + r) * (stored_cols + gap) + c] = value;
+          narrow[(b * stored_rows + r) * (stored_cols + gap) + c] = kernels::FromFloat<BFloat16>(value);
+        }
+      }
+    }
+    void* data = dtype == DType::kF32 ? static_cast<void*>(memory.data()) : narrow.data();
+    view = {data, dtype, stored_rows, stored_cols, stored_cols + gap, 1, batch, stored_rows * (stored_cols + gap)};
+    if (transposed) view = view.Transposed();
+  }
+
+  std::vector<float> memory;
+  std::vector<BFloat16> narrow;
+  Matrices view;
+};
+
+double NaiveProduct(const Matrices& a, const Matrices& b, int64_t batch, int64_t r, int64_t c) {
+  double sum = 0;
+  for (int64_t k = 0; k < a.cols; ++k) sum += Read(a, batch, r, k) * Read(b, batch, k, c);
+  return sum;
+}
+
+void CheckProduct(Backend& backend, DType in, DType out, int64_t m, int64_t k, int64_t n, int64_t batch, int64_t gap) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const WriteMode mode : {WriteMode::kAssign, WriteMode::kAccumulate}) {
+        if (mode == WriteMode::kAccumulate && out != DType::kF32) continue;
+        const Operand a(in, m, k, batch, gap, transpose_a, 1), b(in, k, n, batch, gap, transpose_b, 2);
+        const Operand before(out, m, n, batch, gap, false, 3);
+        Operand c(out, m, n, batch, gap, false, 3);
+        backend.MatMul(a.view, b.view, c.view, mode);
+        for (int64_t i = 0; i < batch; ++i) {
+          for (int64_t row = 0; row < m; ++row) {
+            for (int64_t col = 0; col < n; ++col) {
+              const double added = mode == WriteMode::kAccumulate ? Read(before.view, i, row, col) : 0;
+              ASSERT_EQ(Read(c.view, i, row, col), NaiveProduct(a.view, b.view, i, row, col) + added)
+                  << m << "x" << k << "x" << n << " batch " << batch << " gap " << gap;
+            }
+            for (int64_t col = n; col < n + gap; ++col) ASSERT_TRUE(std::isnan(Read(c.view, i, row, col)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuBackend, ProductsEqualNaiveSumsForAllTransposesModesAndTypes) {
+  const auto backend = MakeCpuBackend();
+  for (const auto& [in, out] : {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32},
+                                std::pair{DType::kBF16, DType::kBF16}}) {
+    for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, std::tuple{1, 7, 1}, std::tuple{5, 1, 3}, std::tuple{8, 4, 8},
+                                  std::tuple{17, 12, 20}, std::tuple{13, 11, 19}}) {
+      for (const int64_t gap : {0, 3}) CheckProduct(*backend, in, out, m, k, n, 1, gap);
+    }
+  }
+}
+
+TEST(CpuBackend, BatchedProductsEqualNaiveSums) {
+  const auto backend = MakeCpuBackend();
+  for (const auto& [in, out] : {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32},
+                                std::pair{DType::kBF16, DType::kBF16}}) {
+    for (const int64_t batch : {2, 3, 24}) {
+      for (const auto& [m, k, n] :
+           {std::tuple{1, 1, 1}, std::tuple{8, 4, 8}, std::tuple{24, 4, 8}, std::tuple{9, 7, 5}}) {
+        for (const int64_t gap : {0, 2}) CheckProduct(*backend, in, out, m, k, n, batch, gap);
+      }
+    }
+  }
+}
+
+TEST(CpuBackend, AssignOverwritesNanAndEmptyResultsAreNotTouched) {
+  const auto backend = MakeCpuBackend();
+  float a[2] = {1, 2}, b[2] = {3, 4}, c[1] = {NAN};
+  backend->MatMul(DenseMatrices(a, DType::kF32, 1, 2), DenseMatrices(b, DType::kF32, 2, 1),
+                  DenseMatrices(c, DType::kF32, 1, 1), WriteMode::kAssign);
+  EXPECT_EQ(c[0], 11);
+  backend->MatMul(DenseMatrices(a, DType::kF32, 0, 2), DenseMatrices(b, DType::kF32, 2, 1),
+                  DenseMatrices(c, DType::kF32, 0, 1), WriteMode::kAssign);
+  EXPECT_EQ(c[0], 11);
+}
+
+TEST(CpuBackend, BFloat16ProductsAccumulateInFloat) {
+  const auto backend = MakeCpuBackend();
+  // 256 + 1 - 256: a partial sum in bf16 would lose the 1.
+  BFloat16 a[3] = {kernels::FromFloat<BFloat16>(256), kernels::FromFloat<BFloat16>(1),
+                   kernels::FromFloat<BFloat16>(-256)};
+  BFloat16 ones[3] = {kernels::FromFloat<BFloat16>(1), kernels::FromFloat<BFloat16>(1),
+                      kernels::FromFloat<BFloat16>(1)};
+  BFloat16 c[1];
+  backend->MatMul(DenseMatrices(a, DType::kBF16, 1, 3), DenseMatrices(ones, DType::kBF16, 3, 1),
+                  DenseMatrices(c, DType::kBF16, 1, 1), WriteMode::kAssign);
+  EXPECT_EQ(kernels::ToFloat(c[0]), 1);
+}
+
+TEST(CpuBackend, FreshMemoryIsAlignedAndNanInEveryType) {
+  const auto backend = MakeCpuBackend();
+  for (const int64_t bytes : {0, 1, 63, 64, 65, 4096}) {
+    const Storage storage = backend->Allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(storage.data()) % 64, 0u);
+    for (int64_t i = 0; i + 8 <= bytes; i += 8) {
+      EXPECT_TRUE(std::isnan(*reinterpret_cast<const double*>(storage.data() + i)));
+      EXPECT_TRUE(std::isnan(*reinterpret_cast<const float*>(storage.data() + i)));
+      EXPECT_TRUE(std::isnan(kernels::ToFloat(*reinterpret_cast<const BFloat16*>(storage.data() + i))));
+    }
+  }
+}
+
+TEST(CpuBackend, RefusesShapesBatchesTypesAndNarrowAccumulation) {
+  const auto backend = MakeCpuBackend();
+  float m[64] = {};
+  const auto f32 = [&](int64_t rows, int64_t cols, int64_t batch = 1) {
+    return DenseMatrices(m, DType::kF32, rows, cols, batch);
+  };
+  const Matrices narrow = DenseMatrices(m, DType::kBF16, 2, 2);
+  EXPECT_THROW(backend->MatMul(f32(2, 3), f32(2, 2), f32(2, 2), WriteMode::kAssign), contract::Error);
+  EXPECT_THROW(backend->MatMul(f32(2, 2, 2), f32(2, 2), f32(2, 2, 2), WriteMode::kAssign), contract::Error);
+  EXPECT_THROW(backend->MatMul(f32(2, 2), narrow, f32(2, 2), WriteMode::kAssign), contract::Error);
+  EXPECT_THROW(backend->MatMul(narrow, narrow, narrow, WriteMode::kAccumulate), contract::Error);
+  EXPECT_THROW(backend->MatMul(f32(2, 2), f32(2, 2), DenseMatrices(m, DType::kF64, 2, 2), WriteMode::kAssign),
+               contract::Error);
+}
+
+}  // namespace
+}  // namespace plumbline::optimized
