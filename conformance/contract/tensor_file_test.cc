@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -102,6 +103,7 @@ TEST(TensorFile, BeginsItsDataAtAMultipleOfEightBytesPaddedWithSpaces) {
     EXPECT_EQ(header_bytes % 8, 0u);
     EXPECT_EQ(file.size(), 8 + header_bytes + 1);
     EXPECT_EQ(file[8], '{');
+    EXPECT_LT(std::count(file.begin() + 8, file.begin() + 8 + static_cast<int64_t>(header_bytes), ' '), 8);
     EXPECT_EQ(file.find_last_not_of(' ', 8 + header_bytes - 1), file.rfind('}'));
   }
 }
