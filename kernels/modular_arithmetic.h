@@ -10,7 +10,7 @@ namespace plumbline::kernels {
 // to a neighbour; the remainder then lies in (-n, n) and is exact, because every term is an integer below 2^53.
 inline double Mod(double x, double n) {
   constexpr double kRoundingShift = 6755399441055744.0;
-  const double quotient = (x / n + kRoundingShift) - kRoundingShift;
+  const double quotient = (x * (1 / n) + kRoundingShift) - kRoundingShift;
   const double remainder = x - n * quotient;
   return remainder < 0 ? remainder + n : remainder;
 }

@@ -7,8 +7,8 @@
 
 namespace plumbline::optimized {
 
-// Index in the global batch of the first sample of micro-batch `accumulation_index` of data rank `rank`; the micro-batch's
-// `samples` samples follow each other. InvalidArgument if an index or a size is outside its range.
+// Index in the global batch of the first sample of micro-batch `accumulation_index` of data rank `rank`; the
+// micro-batch's `samples` samples follow each other. InvalidArgument if an index or a size is outside its range.
 int64_t FirstSample(int64_t accumulation_index, int64_t rank, int64_t data_degree, int64_t samples);
 
 }  // namespace plumbline::optimized
