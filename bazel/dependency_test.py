@@ -17,6 +17,7 @@ import tempfile
 #   prefix                                           may use (prefixes; "-" takes one away)                        libraries
 TABLE = [
     ("conformance/contract/instrumentation",         "conformance/contract",                                       "nvtx"),
+    ("conformance/contract/testing/nvtx_collector",  "conformance/contract",                                       "nvtx"),
     ("conformance/contract",                         "",                                                           "nlohmann xxhash"),
     ("conformance/defects/optimized_defects_main.",  "conformance/defects optimized/engine/main.h",                ""),
     ("conformance/defects",                          "",                                                           ""),

@@ -29,9 +29,6 @@ void CheckSupported(const contract::Case& spec) {
   if (spec.config.data_degree > 1) unsupported("config.mesh.data", spec.config.data_degree);
   if (spec.config.accumulation_steps > 1)
     unsupported("config.gradient_accumulation_steps", spec.config.accumulation_steps);
-  const bool has_moment = spec.config.optimizer == contract::OptimizerKind::kModularMomentum;
-  if (spec.perturbation && spec.perturbation->kind == contract::Perturbation::Kind::kMoment && !has_moment)
-    contract::Fail(contract::ErrorCode::kInvalidArgument, "perturbation.kind is moment; ModularSGD has no moment");
 }
 
 // rank0/tensors-SSSSSS.safetensors

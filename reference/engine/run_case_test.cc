@@ -248,12 +248,6 @@ INSTANTIATE_TEST_SUITE_P(Cases, RunCaseRefuses,
                                                    data.spec.config.micro_batch_size = 8;
                                                  },
                                                  ErrorCode::kUnsupported, "gradient_accumulation_steps is 3"},
-                                         Refusal{"moment_of_sgd",
-                                                 [](contract::CaseData& data) {
-                                                   data.spec.perturbation = contract::Perturbation{
-                                                       contract::Perturbation::Kind::kMoment, "pos.weight", 3, 1, 1};
-                                                 },
-                                                 ErrorCode::kInvalidArgument, "perturbation.kind is moment"},
                                          Refusal{"no_weighted_token",
                                                  [](contract::CaseData& data) {
                                                    for (int32_t& weight : data.batches.loss_weights) weight = 0;
