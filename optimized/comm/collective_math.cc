@@ -90,6 +90,7 @@ void AllGatherMemory(const std::vector<Buffer>& inputs, const std::vector<Buffer
   for (const Buffer& output : outputs) {
     auto* target = static_cast<std::byte*>(output.data);
     for (const Buffer& input : inputs) {
+      if (input.elems == 0) continue;  // whose data may be null, which memmove forbids
       // In place, a rank's part is its own input already; memmove accepts that.
       std::memmove(target, input.data, static_cast<size_t>(input.size_bytes()));
       target += input.size_bytes();
