@@ -90,6 +90,13 @@ TEST(ExactCases, HaveTheTraps) {
   })) << "an optimizer without moments";
 }
 
+// The factor 2 of dropout keeps the lowest bit of every U under modular SGD: half of all single units would be forgotten.
+TEST(ExactCases, NeverCombineModularSgdWithDropout) {
+  for (const Problem& problem : ExactCases().problems) {
+    EXPECT_FALSE(problem.model.dropout && problem.optimizer == contract::OptimizerKind::kModularSgd) << problem.name;
+  }
+}
+
 TEST(ExactCases, CountTheirTriplesAndNameTheExcludedOnes) {
   const CaseList list = ExactCases();
   EXPECT_GT(list.num_triples, 700);
