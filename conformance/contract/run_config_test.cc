@@ -242,7 +242,7 @@ TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
 
 TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "ModularSGD", "params": {"lr": 0.1}}})"),
-            R"(config.json: optimizer.params: unknown key "lr"; allowed: none)");
+            R"(config.json: optimizer.params: unknown key "lr"; allowed: no key)");
   EXPECT_EQ(Message(With(R"("train_batch_size": 8, "gradient_clipping": 1.0)")),
             R"(config.json: key "gradient_clipping" is given with optimizer ModularSGD; allowed: AdamW, SGD)");
 }
