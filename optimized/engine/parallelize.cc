@@ -101,8 +101,9 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   // 6. The optimizer, on this rank's shard.
   training->optimizer = std::make_unique<ShardedOptimizer>(data, training->shard, *training->backend);
   // 7. The model last: it sees memory and micro-batches, none of the above.
+  training->memory = MakeParameterMemory(*training);
   training->model = MakeExactModel(data.spec.model, config.storage, data.spec.seed, config.micro_batch_size,
-                                   MakeParameterMemory(*training), *training->backend);
+                                   training->memory, *training->backend);
   return training;
 }
 

@@ -31,6 +31,7 @@ struct Training {
   std::unique_ptr<FlatBuffer> weights;  // whole buckets, storage type
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ShardedOptimizer> optimizer;
+  ParameterMemory memory;
   std::unique_ptr<Model> model;
   bool gathers_weights = false;  // each rank updates only its shard of the weights
 
