@@ -24,8 +24,8 @@ ShardedOptimizer::ShardedOptimizer(const contract::CaseData& data, const ShardPl
     : shard_(shard),
       weight_bound_(data.spec.model.weight_bound),
       has_moment_(HasMoment(data.spec.config.optimizer)),
-      moment_(backend, has_moment_ ? shard.total_elems : 0, contract::DType::kF32),
-      master_(backend, shard.total_elems, contract::DType::kF32) {
+      moment_(backend, has_moment_ ? shard.total_elems : 0, contract::DType::kF32, MemoryCategory::kOptimizerState),
+      master_(backend, shard.total_elems, contract::DType::kF32, MemoryCategory::kOptimizerState) {
   for (const ShardSlice& slice : shard.slices) {
     const contract::ParameterState& state = data.state[slice.parameter];
     CopySlice(state.master, slice, master_);
