@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
@@ -42,8 +43,10 @@ void Train(const contract::CaseData& data, const EngineOptions& options, LedgerC
   TraceRecorder recorder(data.spec, communicator.rank(), out_dir);
   training = Parallelize(data, options, communicator);
   for (int64_t step = 0; step < data.spec.steps; ++step) {
-    const StepResult result = TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
-    recorder.Step(*training, step, result, communicator.Take());
+    StepResult result = TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
+    LedgerEntry ledger = communicator.Take();
+    result.timings.comm_wait_us = ledger.wait_us;
+    recorder.Step(*training, step, result, std::move(ledger));
   }
   recorder.End();
 }
@@ -71,8 +74,10 @@ void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path&
     contract::Fail(contract::ErrorCode::kUnsupported,
                    "mesh.data is " + std::to_string(world) + "; supported: at most " + std::to_string(kMaxDataDegree));
   }
+  // Without overlap every call is waited for at once: a thread of its own would only add hand-overs.
+  const Progress progress = options.overlap_comm && world > 1 ? Progress::kOwnThread : Progress::kLastArriver;
   std::vector<std::unique_ptr<LedgerCommunicator>> communicators;
-  for (std::unique_ptr<Communicator>& rank : MakeThreadCommunicators(world)) {
+  for (std::unique_ptr<Communicator>& rank : MakeThreadCommunicators(world, progress)) {
     communicators.push_back(std::make_unique<LedgerCommunicator>(std::move(rank)));
   }
   FirstFailure failure;
