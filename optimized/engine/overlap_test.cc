@@ -24,7 +24,7 @@ std::vector<std::pair<testing::HeldState, std::vector<double>>> Train(const Layo
   const CaseData data = testing::MakeCase(layout);
   std::vector<std::pair<testing::HeldState, std::vector<double>>> ranks(layout.data_degree);
   testing::RunRanks(
-      data, layout.options,
+      data,
       [&](Training& training) {
         auto& [state, losses] = ranks[training.communicator->rank()];
         for (int64_t step = 0; step < testing::kSteps; ++step) losses.push_back(testing::Step(training, step).loss);
@@ -62,7 +62,7 @@ Times BestStep(const Layout& layout, std::chrono::microseconds delay) {
   std::mutex mutex;
   std::vector<LedgerCommunicator*> ledgers;
   testing::RunRanks(
-      data, layout.options,
+      data,
       [&](Training& training) {
         auto& ledger = dynamic_cast<LedgerCommunicator&>(*training.communicator);
         for (int64_t step = 0; step < testing::kSteps; ++step) {

@@ -42,14 +42,14 @@ int64_t TotalElems(const CaseData& data) {
 }
 
 // Runs the case in fresh folders and returns the folder of the traces.
-fs::path RunInFreshFolders(const CaseData& data, const EngineOptions& options = {}) {
+fs::path RunInFreshFolders(const CaseData& data) {
   static int next = 0;
   const fs::path root = fs::path(::testing::TempDir()) / ("run_case_test_" + std::to_string(next++));
   fs::remove_all(root);
   fs::create_directories(root / "case");
   fs::create_directories(root / "out");
   contract::WriteCase(root / "case", data);
-  RunCase(root / "case", root / "out", options);
+  RunCase(root / "case", root / "out");
   return root / "out";
 }
 
@@ -104,7 +104,7 @@ void ExpectEqualToPlain(OptimizerKind optimizer, bool dropout, const std::vector
   ASSERT_EQ(expected.digests.size(), kSteps * plain.parameters.size() * num_kinds);
   for (const Layout& layout : layouts) {
     const CaseData data = MakeCase(layout, optimizer, dropout);
-    EXPECT_EQ(Combine(RunInFreshFolders(data, layout.options), data), expected) << Text(layout);
+    EXPECT_EQ(Combine(RunInFreshFolders(data), data), expected) << Text(layout);
   }
 }
 
@@ -269,10 +269,9 @@ TEST(RunCase, PhaseMarksAreWrittenOnlyWhenAskedFor) {
   }
 }
 
-void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& message,
-                   const EngineOptions& options = {}) {
+void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& message) {
   try {
-    RunInFreshFolders(data, options);
+    RunInFreshFolders(data);
     FAIL() << "was not refused: " << message;
   } catch (const contract::Error& error) {
     EXPECT_EQ(error.code(), code);
@@ -292,12 +291,12 @@ TEST(RunCase, TheErrorOfOneRankIsReportedNotItsConsequencesOnOthers) {
   // every rank sees the sum, so the message names some rank; with three steps before it everybody else is inside a
   // collective.
   for (const int64_t zero_stage : {0, 1, 2, 3}) {
-    CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97});
-    for (int64_t position = 0; position < data.spec.model.positions; ++position) {
+    CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97, {true, 100, 0, 0}});
+    for (int64_t position = 0; position < data.spec.model.positions(); ++position) {
       int32_t& weight = data.batches.loss_weights[data.batches.Index(1, 2 * kBatch / 3, position)];
       if (weight != 0) weight += 1;
     }
-    ExpectRefusal(data, ErrorCode::kInternal, "not an integer", {true, 100, 0, 0});
+    ExpectRefusal(data, ErrorCode::kInternal, "not an integer");
   }
 }
 
