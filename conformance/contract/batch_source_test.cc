@@ -80,7 +80,7 @@ TEST(NumWeightedTokens, IsTheLargestPowerOfTwoWithinTwoThirds) {
 
 TEST(MakeBatches, WeighsExactlyNTokensAndOneInEachSampleWithNOrFiveN) {
   for (const auto& [batch, positions] : kShapes) {
-    const Batches batches = MakeBatches(Text(300), Model(positions), 1, 200, batch);
+    const Batches batches = MakeBatches(Text(300), Model(positions), {1, 0, 200, batch});
     const int64_t n = NumWeightedTokens(batch, positions);
     int64_t num_heavy = 0;
     for (int64_t step = 0; step < 200; ++step) {
@@ -104,7 +104,7 @@ TEST(MakeBatches, WeighsExactlyNTokensAndOneInEachSampleWithNOrFiveN) {
 
 TEST(MakeBatches, CountsOfWeightedTokensDifferInEveryLayoutThatDividesTheBatch) {
   for (const auto& [batch, positions] : kShapes) {
-    const Batches batches = MakeBatches(Text(300), Model(positions), 3, 200, batch);
+    const Batches batches = MakeBatches(Text(300), Model(positions), {3, 0, 200, batch});
     int num_layouts = 0;
     for (int64_t a_degree = 1; a_degree <= batch; ++a_degree) {
       for (int64_t r_degree = 1; a_degree * r_degree <= batch; ++r_degree) {
@@ -164,7 +164,7 @@ std::vector<int32_t> WeightsOfAttempt(uint64_t seed, int64_t step, int64_t batch
 TEST(MakeBatches, TakesTheFirstAttemptThatIsAccepted) {
   int num_later_attempts = 0;
   for (const auto& [batch, positions] : kShapes) {
-    const Batches batches = MakeBatches(Text(300), Model(positions), 11, 20, batch);
+    const Batches batches = MakeBatches(Text(300), Model(positions), {11, 0, 20, batch});
     for (int64_t step = 0; step < 20; ++step) {
       const std::vector<int32_t> weights = StepOf(batches.loss_weights, batches, step);
       int64_t attempt = 0;
@@ -200,26 +200,26 @@ TEST(MakeBatches, TakesTheFirstAttemptThatIsAccepted) {
 
 TEST(MakeBatches, IsAFunctionOfSeedStepAndSampleAlone) {
   const ExactSpec model = Model(7);
-  const Batches ten = MakeBatches(Text(1000), model, 5, 10, 6);
-  const Batches sixty = MakeBatches(Text(1000), model, 5, 60, 6);
+  const Batches ten = MakeBatches(Text(1000), model, {5, 0, 10, 6});
+  const Batches sixty = MakeBatches(Text(1000), model, {5, 0, 60, 6});
   for (int64_t step = 0; step < 10; ++step) {
     EXPECT_EQ(StepOf(ten.tokens, ten, step), StepOf(sixty.tokens, sixty, step));
     EXPECT_EQ(StepOf(ten.labels, ten, step), StepOf(sixty.labels, sixty, step));
     EXPECT_EQ(StepOf(ten.loss_weights, ten, step), StepOf(sixty.loss_weights, sixty, step));
   }
   // The tokens of a sample do not depend on how many samples there are.
-  const Batches small = MakeBatches(Text(1000), model, 5, 10, 3);
+  const Batches small = MakeBatches(Text(1000), model, {5, 0, 10, 3});
   for (int64_t i = 0; i < 3 * 7; ++i)
     EXPECT_EQ(small.tokens[static_cast<size_t>(i)], ten.tokens[static_cast<size_t>(i)]);
-  EXPECT_NE(MakeBatches(Text(1000), model, 6, 10, 6).tokens, ten.tokens);
-  EXPECT_NE(MakeBatches(Text(1000), model, 5 + (uint64_t{1} << 32), 10, 6).tokens, ten.tokens);
+  EXPECT_NE(MakeBatches(Text(1000), model, {6, 0, 10, 6}).tokens, ten.tokens);
+  EXPECT_NE(MakeBatches(Text(1000), model, {5 + (uint64_t{1} << 32), 0, 10, 6}).tokens, ten.tokens);
   EXPECT_NE(StepOf(ten.tokens, ten, 0), StepOf(ten.tokens, ten, 1));
 }
 
 TEST(MakeBatches, TakesTokensFromTheDrawnStartAndLabelsOneByteLaterModuloTheVocabulary) {
   const TokenSource text = Text(997);
   const ExactSpec model = Model(9, 19);
-  const Batches batches = MakeBatches(text, model, 2, 30, 5);
+  const Batches batches = MakeBatches(text, model, {2, 0, 30, 5});
   EXPECT_EQ(batches.steps, 30);
   EXPECT_EQ(batches.batch, 5);
   EXPECT_EQ(batches.positions, 9);
@@ -240,7 +240,7 @@ TEST(MakeBatches, ReachesTheFirstAndTheLastByteOfTheText) {
   // Of the 3 starts of T + 3 bytes; the last byte is a label only.
   TokenSource source;
   for (int32_t i = 0; i < 8 + 3; ++i) source.tokens.push_back(i);
-  const Batches batches = MakeBatches(source, Model(8, 11), 4, 50, 3);
+  const Batches batches = MakeBatches(source, Model(8, 11), {4, 0, 50, 3});
   std::set<int32_t> first_tokens, last_labels;
   for (int64_t i = 0; i < 150; ++i) {
     first_tokens.insert(batches.tokens[static_cast<size_t>(i * 8)]);
@@ -251,14 +251,20 @@ TEST(MakeBatches, ReachesTheFirstAndTheLastByteOfTheText) {
 }
 
 TEST(MakeBatches, AcceptsATextOfExactlyOneSampleAndItsLabel) {
-  const Batches batches = MakeBatches(Text(9), Model(8, 256), 1, 3, 2);
+  const Batches batches = MakeBatches(Text(9), Model(8, 256), {1, 0, 3, 2});
   for (int64_t i = 0; i < 3 * 2; ++i) {
     EXPECT_EQ(batches.tokens[static_cast<size_t>(i * 8)], 0);
     EXPECT_EQ(batches.labels[static_cast<size_t>(i * 8 + 7)], 8 * 7);
   }
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [] { MakeBatches(Text(8), Model(8), 1, 3, 2); }),
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [] {
+                           MakeBatches(Text(8), Model(8), {1, 0, 3, 2});
+                         }),
             "text: has 8 tokens; allowed: at least 9, one sample and its last label");
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [] { MakeBatches({}, Model(8), 1, 3, 2); }),
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [] {
+                           MakeBatches({}, Model(8), {1, 0, 3, 2});
+                         }),
             "text: has 0 tokens; allowed: at least 9, one sample and its last label");
 }
 
@@ -266,24 +272,30 @@ TEST(MakeBatches, RefusesATokenOutsideTheVocabularyWhereNothingReducesIt) {
   TokenSource source = Text(100);
   source.reduce_modulo_vocab = false;
   for (int32_t& token : source.tokens) token %= 19;
-  EXPECT_NO_THROW(MakeBatches(source, Model(8), 1, 3, 2));
+  EXPECT_NO_THROW(MakeBatches(source, Model(8), {1, 0, 3, 2}));
   source.tokens[99] = 19;
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { MakeBatches(source, Model(8), 1, 3, 2); }),
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [&] {
+                           MakeBatches(source, Model(8), {1, 0, 3, 2});
+                         }),
             "token file: token 99 is 19; allowed: 0 to 18, the vocabulary of the case");
   source.reduce_modulo_vocab = true;
-  EXPECT_NO_THROW(MakeBatches(source, Model(8), 1, 3, 2));
+  EXPECT_NO_THROW(MakeBatches(source, Model(8), {1, 0, 3, 2}));
 }
 
 TEST(MakeBatches, NeedsTwoWeightedTokensASampleAndAcceptsExactlyThat) {
   // B = 4, T = 3: two thirds of 12 are 8 = 2B. T = 2: 5, so N = 4 < 8.
-  EXPECT_NO_THROW(MakeBatches(Text(100), Model(3), 1, 20, 4));
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [] { MakeBatches(Text(100), Model(2), 1, 1, 4); }),
+  EXPECT_NO_THROW(MakeBatches(Text(100), Model(3), {1, 0, 20, 4}));
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [] {
+                           MakeBatches(Text(100), Model(2), {1, 0, 1, 4});
+                         }),
             "model.positions is 2; allowed: enough for two weighted tokens a sample on average");
 }
 
 TEST(MakeBatches, RefusesABatchWithoutSamples) {
   for (int64_t batch : {int64_t{0}, int64_t{-1}}) {
-    ErrorMessage(ErrorCode::kInvalidArgument, [&] { MakeBatches(Text(100), Model(8), 1, 1, batch); });
+    ErrorMessage(ErrorCode::kInvalidArgument, [&] { MakeBatches(Text(100), Model(8), {1, 0, 1, batch}); });
   }
 }
 

@@ -75,7 +75,7 @@ std::string Describe(const Divergence& divergence) {
 
 }  // namespace
 
-ExactResult CompareExactly(const contract::ExactSpec& model, const RunDigest& truth, const RunDigest& candidate) {
+ExactResult CompareExactly(const contract::ModelSpec& model, const RunDigest& truth, const RunDigest& candidate) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
   ExactResult result;
   result.check.name = "exact";

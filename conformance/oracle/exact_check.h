@@ -29,6 +29,6 @@ struct ExactResult {
   std::optional<Divergence> divergence;
 };
 
-ExactResult CompareExactly(const contract::ExactSpec& model, const RunDigest& truth, const RunDigest& candidate);
+ExactResult CompareExactly(const contract::ModelSpec& model, const RunDigest& truth, const RunDigest& candidate);
 
 }  // namespace plumbline::conformance

@@ -19,7 +19,7 @@ constexpr int64_t kGradientBytes = 4;
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // Padded lengths of all buckets.
-std::vector<int64_t> PaddedBucketElems(const contract::ExactSpec& model, const contract::RunConfig& config) {
+std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const contract::RunConfig& config) {
   std::vector<int64_t> padded;
   int64_t open_elems = 0;    // of the parameters alone
   int64_t open_aligned = 0;  // with each parameter at its aligned place
@@ -53,7 +53,7 @@ std::map<std::string, CommCount> Called(std::map<std::string, CommCount> counts)
 
 }  // namespace
 
-std::map<std::string, CommCount> ExpectedComm(const contract::ExactSpec& model, const contract::RunConfig& config) {
+std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, const contract::RunConfig& config) {
   std::map<std::string, CommCount> expected;
   if (config.data_degree == 1) return expected;
   const auto add = [&](const char* kind, int64_t calls, int64_t bytes) {

@@ -98,7 +98,11 @@ class Merger {
                              (trace.complete ? "" : " and no end record") + "; the case has " +
                              std::to_string(spec_.steps));
       }
-      trace_.compared += 3;
+      if (steps > 0 && trace.steps.front().step != spec_.first_step) {
+        FailOnce(trace_, rank + "the first step is " + std::to_string(trace.steps.front().step) +
+                             "; the case begins at " + std::to_string(spec_.first_step));
+      }
+      trace_.compared += 4;
     }
   }
 
@@ -132,7 +136,8 @@ class Merger {
   }
 
   void MergeKind(int64_t step, TensorKind kind, StepDigest& merged) {
-    const bool absent = kind == TensorKind::kMoment && spec_.config.optimizer == contract::OptimizerKind::kModularSgd;
+    const bool absent = (kind == TensorKind::kMoment && !contract::HasMoment(spec_.config)) ||
+                        (kind == TensorKind::kSecondMoment && !contract::HasSecondMoment(spec_.config));
     const std::string where = "step " + std::to_string(step) + ": " + std::string(Name(kind));
     std::vector<SliceMap> tensors(parameters_.size());
     for (const Trace& trace : ranks_) {

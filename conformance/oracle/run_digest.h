@@ -19,8 +19,8 @@ namespace plumbline::conformance {
 struct StepDigest {
   double loss = 0;
   int64_t tokens = 0;
-  // [TensorKind][tensor in canonical order]; moments are empty with ModularSGD.
-  std::vector<contract::Digest> tensors[4];
+  // [TensorKind][tensor in canonical order]; empty where the optimizer keeps no such thing.
+  std::vector<contract::Digest> tensors[contract::kNumTensorKinds];
 };
 
 struct RunDigest {

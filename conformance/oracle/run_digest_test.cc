@@ -32,7 +32,7 @@ TEST(MergeTraces, AddsShardsToTheSameDigestsAsWholeTensors) {
       for (const auto& check : merged.checks) EXPECT_EQ(check.outcome, CheckOutcome::kPass) << check.detail;
       ASSERT_EQ(merged.run.steps.size(), whole.steps.size());
       for (size_t step = 0; step < whole.steps.size(); ++step) {
-        for (int kind = 0; kind < 4; ++kind) {
+        for (int kind = 0; kind < contract::kNumTensorKinds; ++kind) {
           EXPECT_EQ(merged.run.steps[step].tensors[kind], whole.steps[step].tensors[kind]) << world << " " << kind;
         }
       }

@@ -104,8 +104,8 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   if (spec.config.data_degree > description.max_data_degree) {
     return "the engine's max_data_degree is " + std::to_string(description.max_data_degree);
   }
-  if (spec.model.dropout && !description.Has("dropout")) return lacks("feature dropout");
-  if (spec.model.heads != spec.model.kv_heads && !description.Has("grouped_heads")) {
+  if (spec.model.exact().dropout && !description.Has("dropout")) return lacks("feature dropout");
+  if (spec.model.exact().heads != spec.model.exact().kv_heads && !description.Has("grouped_heads")) {
     return lacks("feature grouped_heads");
   }
   if (spec.config.accumulation_steps > 1 && !description.Has("accumulation")) return lacks("feature accumulation");

@@ -22,6 +22,7 @@ using contract::DType;
 
 void RequireSupported(const contract::Case& spec) {
   const contract::RunConfig& config = spec.config;
+  if (!spec.model.is_exact()) Unsupported("family is " + std::string(spec.model.family()) + "; supported: exact");
   if (config.zero_stage > 2) {
     Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2");
   }
@@ -101,7 +102,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   // 6. The optimizer, on this rank's shard.
   training->optimizer = std::make_unique<ShardedOptimizer>(data, training->shard, *training->backend);
   // 7. The model last: it sees memory and micro-batches, none of the above.
-  training->model = MakeExactModel(data.spec.model, config.storage, data.spec.seed, config.micro_batch_size,
+  training->model = MakeExactModel(data.spec.model.exact(), config.storage, data.spec.seed, config.micro_batch_size,
                                    MakeParameterMemory(*training), *training->backend);
   return training;
 }

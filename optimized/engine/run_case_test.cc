@@ -51,8 +51,14 @@ CaseData MakeCase(const Layout& layout, OptimizerKind optimizer = OptimizerKind:
                   bool dropout = true) {
   CaseData data;
   data.spec.id = "run_case_test";
-  data.spec.model = {.layers = 2, .width = 12, .heads = 6, .kv_heads = 2, .positions = 5, .hidden = 11, .vocab = 13};
-  data.spec.model.dropout = dropout;
+  data.spec.model = contract::ExactSpec{.layers = 2,
+                                        .width = 12,
+                                        .heads = 6,
+                                        .kv_heads = 2,
+                                        .positions = 5,
+                                        .hidden = 11,
+                                        .vocab = 13,
+                                        .dropout = dropout};
   contract::RunConfig& config = data.spec.config;
   config.train_batch_size = kBatch;
   config.data_degree = layout.data_degree;
@@ -66,11 +72,11 @@ CaseData MakeCase(const Layout& layout, OptimizerKind optimizer = OptimizerKind:
   data.spec.steps = kSteps;
   data.spec.timeout_s = 30;
   data.parameters = contract::Parameters(data.spec.model);
-  data.state = contract::MakeInitialState(data.spec.model, optimizer, data.spec.seed);
+  data.state = contract::MakeInitialState(data.spec.model.exact(), optimizer, data.spec.seed);
   contract::TokenSource text;
   text.reduce_modulo_vocab = true;
   for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
-  data.batches = contract::MakeBatches(text, data.spec.model, data.spec.seed, kSteps, kBatch);
+  data.batches = contract::MakeBatches(text, data.spec.model, {data.spec.seed, 0, kSteps, kBatch});
   return data;
 }
 
@@ -299,7 +305,7 @@ TEST(RunCase, TheErrorOfOneRankIsReportedNotItsConsequencesOnOthers) {
   // collective.
   for (const int64_t zero_stage : {0, 1, 2}) {
     CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97});
-    for (int64_t position = 0; position < data.spec.model.positions; ++position) {
+    for (int64_t position = 0; position < data.spec.model.positions(); ++position) {
       int32_t& weight = data.batches.loss_weights[data.batches.Index(1, 2 * kBatch / 3, position)];
       if (weight != 0) weight += 1;
     }

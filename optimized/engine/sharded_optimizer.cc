@@ -22,7 +22,7 @@ bool HasMoment(contract::OptimizerKind kind) { return kind == contract::Optimize
 
 ShardedOptimizer::ShardedOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
     : shard_(shard),
-      weight_bound_(data.spec.model.weight_bound),
+      weight_bound_(data.spec.model.exact().weight_bound),
       has_moment_(HasMoment(data.spec.config.optimizer)),
       moment_(backend, has_moment_ ? shard.total_elems : 0, contract::DType::kF32),
       master_(backend, shard.total_elems, contract::DType::kF32) {

@@ -28,7 +28,7 @@ struct World {
     contract::TokenSource text;
     text.reduce_modulo_vocab = true;
     for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
-    batches = contract::MakeBatches(text, spec, kSeed, kStep + 1, kBatch);
+    batches = contract::MakeBatches(text, spec, {kSeed, 0, kStep + 1, kBatch});
     state = contract::MakeInitialState(spec, contract::OptimizerKind::kModularMomentum, kSeed);
     for (int64_t i = batches.Index(kStep, 0, 0); i < batches.Index(kStep + 1, 0, 0); ++i) {
       num_tokens += batches.loss_weights[i] != 0;

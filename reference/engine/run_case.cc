@@ -26,6 +26,10 @@ void CheckSupported(const contract::Case& spec) {
                    key + " is " + std::to_string(value) +
                        "; allowed: 1, since the reference computes the whole global batch at once");
   };
+  if (!spec.model.is_exact()) {
+    contract::Fail(contract::ErrorCode::kUnsupported,
+                   "family is " + std::string(spec.model.family()) + "; allowed: exact");
+  }
   if (spec.config.data_degree > 1) unsupported("config.mesh.data", spec.config.data_degree);
   if (spec.config.accumulation_steps > 1)
     unsupported("config.gradient_accumulation_steps", spec.config.accumulation_steps);

@@ -8,7 +8,10 @@ namespace plumbline::reference {
 namespace {
 
 const Tensors& TensorsOf(const Trainer& trainer, contract::TensorKind kind) {
+  static const Tensors kNone;
   switch (kind) {
+    case contract::TensorKind::kSecondMoment:
+      return kNone;
     case contract::TensorKind::kGradient:
       return trainer.gradient();
     case contract::TensorKind::kMoment:

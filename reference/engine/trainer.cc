@@ -48,8 +48,8 @@ ModelTensors<Matrix> ByLetter(const Tensors& weights, int64_t layers) {
 
 Trainer::Trainer(const contract::CaseData& data)
     : data_(data),
-      folds_(Folds::Of(data.spec.model)),
-      perturber_(data.spec.perturbation, data.spec.model),
+      folds_(Folds::Of(data.spec.model.exact())),
+      perturber_(data.spec.perturbation, data.spec.model.exact()),
       liveness_(Names(data.parameters)) {
   for (size_t i = 0; i < data_.parameters.size(); ++i) {
     const contract::ParameterState& state = data_.state.at(i);
@@ -69,7 +69,7 @@ void Trainer::Forward(int64_t step) {
     weight_[i] = perturber_.Weight(step, name, weight_[i]);
     recorder_.Stored(weight_[i], {.name = name.c_str()});
   }
-  model_ = ByLetter(weight_, data_.spec.model.layers);
+  model_ = ByLetter(weight_, data_.spec.model.exact().layers);
   tape_ = ModelForward(Context(), model_, batch_);
 }
 
@@ -105,7 +105,7 @@ void Trainer::Update() {
 
 void Trainer::UpdateTensor(size_t tensor, double t) {
   const std::string& name = data_.parameters[tensor].name;
-  const auto weight_bound = static_cast<double>(data_.spec.model.weight_bound);
+  const auto weight_bound = static_cast<double>(data_.spec.model.exact().weight_bound);
   const Matrix& gradient = gradient_[tensor];
   const Matrix master = perturber_.Master(step_, name, master_[tensor]);
   recorder_.State(master, {.name = name.c_str()});
@@ -123,6 +123,8 @@ void Trainer::UpdateTensor(size_t tensor, double t) {
     case contract::OptimizerKind::kModularSgd:
       master_[tensor] = ModularSgd(gradient, master, weight_bound);
       break;
+    default:
+      contract::Fail(contract::ErrorCode::kInternal, "family exact has a modular optimizer");
   }
   recorder_.State(master_[tensor], {.name = name.c_str()});
   const Matrix weight_before = weight_[tensor];

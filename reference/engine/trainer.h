@@ -49,7 +49,7 @@ class Trainer {
   contract::Certificate Certificate() const { return {recorder_.quantities(), liveness_.Means()}; }
 
  private:
-  StepContext Context() { return {data_.spec.model, folds_, data_.spec.seed, step_, recorder_}; }
+  StepContext Context() { return {data_.spec.model.exact(), folds_, data_.spec.seed, step_, recorder_}; }
   void UpdateTensor(size_t tensor, double t);
 
   const contract::CaseData data_;

@@ -81,7 +81,7 @@ TEST(Trainer, UsesTheDropoutMaskOfTheStepAndTheSeed) {
   const Tensors weights = FinalWeights(data);
   data.spec.seed += uint64_t{1} << 40;
   EXPECT_GE(ShareOfDifferentWeights(weights, FinalWeights(data)), 0.4);
-  data.spec.model.dropout = false;
+  data.spec.model.exact().dropout = false;
   const Tensors without = FinalWeights(data);
   data.spec.seed = 1;
   EXPECT_EQ(without, FinalWeights(data)) << "without dropout the seed is in the batches and the weights only";

@@ -112,6 +112,7 @@ void CheckSupported(const contract::Case& spec) {
   Require(config.zero_stage == 0, "config.zero_optimization.stage", std::to_string(config.zero_stage), "0");
   Require(config.storage == contract::DType::kF32 || config.storage == contract::DType::kBF16, "storage type",
           std::string(Name(config.storage)), "F32, BF16");
+  Require(spec.model.is_exact(), "family", std::string(spec.model.family()), "exact");
   Require(!spec.perturbation.has_value(), "perturbation", "present", "none");
 }
 

@@ -45,7 +45,7 @@ contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::Opti
   data.state = contract::MakeInitialState(model, optimizer, data.spec.seed);
   const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
                                         .reduce_modulo_vocab = true};
-  data.batches = contract::MakeBatches(source, model, data.spec.seed, steps, batch);
+  data.batches = contract::MakeBatches(source, model, {data.spec.seed, 0, steps, batch});
   return data;
 }
 
