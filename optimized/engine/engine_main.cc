@@ -16,7 +16,7 @@ contract::EngineDescription Description() {
   description.families = {"exact"};
   description.dtypes = {"fp32", "bf16"};
   description.optimizers = {"ModularMomentum", "ModularSGD"};
-  description.zero_stages = {0, 1, 2};
+  description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
   description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump"};
   return description;
@@ -24,6 +24,9 @@ contract::EngineDescription Description() {
 
 }  // namespace
 
-int Main(int argc, char** argv) { return contract::EngineMain(argc, argv, Description(), &RunCase); }
+int Main(int argc, char** argv) {
+  return contract::EngineMain(argc, argv, Description(),
+                              [](const auto& case_dir, const auto& out_dir) { RunCase(case_dir, out_dir); });
+}
 
 }  // namespace plumbline::optimized

@@ -8,6 +8,7 @@
 #include "conformance/contract/error.h"
 #include "kernels/bf16.h"
 #include "kernels/cast/cast.h"
+#include "optimized/backend/counting_backend.h"
 #include "optimized/backend/cpu_backend.h"
 #include "optimized/model/exact_model.h"
 
@@ -23,8 +24,8 @@ using contract::DType;
 void RequireSupported(const contract::Case& spec) {
   const contract::RunConfig& config = spec.config;
   if (!spec.model.is_exact()) Unsupported("family is " + std::string(spec.model.family()) + "; supported: exact");
-  if (config.zero_stage > 2) {
-    Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2");
+  if (config.zero_stage > 3) {
+    Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
   if (config.storage != DType::kF32 && config.storage != DType::kBF16) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + "; supported: F32, BF16");
@@ -32,52 +33,74 @@ void RequireSupported(const contract::Case& spec) {
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
 
-BucketPlan MakeBuckets(const contract::CaseData& data) {
+std::vector<int64_t> Numels(const contract::CaseData& data) {
   std::vector<int64_t> numels;
   for (const contract::ParameterSpec& parameter : data.parameters) numels.push_back(parameter.numel());
-  return PlanBuckets(numels, data.spec.config.reduce_bucket_elems, data.spec.config.data_degree);
+  return numels;
 }
 
-void LoadWeights(const contract::CaseData& data, const BucketPlan& buckets, const FlatBuffer& weights) {
-  for (const contract::ParameterSpec& parameter : data.parameters) {
-    const std::vector<int64_t>& values = data.state[parameter.tensor_id].weight;
-    const std::vector<float> wide(values.begin(), values.end());
-    const ParameterPlace& place = buckets.places[parameter.tensor_id];
-    if (weights.dtype() == DType::kBF16) {
-      kernels::Cast<float, kernels::BFloat16>(wide, weights.Span<kernels::BFloat16>(place.flat_offset, place.numel));
+// Under ZeRO 3 no bucket holds parameters of two groups, so that a bucket is also what is gathered.
+void PlanBucketsOfStage(const contract::CaseData& data, const EngineOptions& options, const ModelOutline& outline,
+                        Training& training) {
+  const contract::RunConfig& config = data.spec.config;
+  const std::vector<int64_t> numels = Numels(data);
+  if (config.zero_stage < 3) {
+    training.buckets = PlanBuckets(numels, config.reduce_bucket_elems, config.data_degree);
+    return;
+  }
+  training.units = PlanUnits(outline.units, numels, options.persistence_threshold_elems);
+  std::vector<std::vector<int64_t>> sets = training.units.groups;
+  sets.push_back(training.units.persistent);
+  training.buckets = PlanBuckets(numels, sets, config.reduce_bucket_elems, config.data_degree);
+  training.gathers = PlanGathers(UsesOfStep(outline.forward, outline.backward, config.accumulation_steps),
+                                 training.units.groups_of_unit, training.units.group_elems,
+                                 {options.prefetch_bucket_elems, options.max_live_elems});
+}
+
+std::unique_ptr<WeightStore> MakeWeights(Training& training, const contract::RunConfig& config) {
+  const WeightInputs inputs{training.buckets,       training.shard,   config.storage,         *training.backend,
+                            *training.communicator, training.timeout, training.memory.weights};
+  if (config.zero_stage == 3) return MakeShardedWeights(inputs, training.units, training.gathers);
+  return MakeResidentWeights(inputs, config.zero_stage >= 1);
+}
+
+void LoadWeights(const contract::CaseData& data, const WeightStore& weights) {
+  for (const WeightSlice& slice : weights.Held()) {
+    const auto first = data.state[slice.parameter].weight.begin() + slice.begin;
+    const std::vector<float> wide(first, first + slice.values.elems);
+    const auto elems = static_cast<size_t>(slice.values.elems);
+    if (slice.values.dtype == DType::kBF16) {
+      kernels::Cast<float, kernels::BFloat16>(wide,
+                                              std::span(static_cast<kernels::BFloat16*>(slice.values.data), elems));
     } else {
-      kernels::Cast<float, float>(wide, weights.Span<float>(place.flat_offset, place.numel));
+      kernels::Cast<float, float>(wide, std::span(static_cast<float*>(slice.values.data), elems));
     }
   }
 }
 
-std::unique_ptr<GradientReducer> MakeReducer(const Training& training, int64_t zero_stage) {
-  const ReducerInputs inputs{training.buckets, training.shard, *training.backend, *training.communicator,
-                             training.timeout};
-  switch (zero_stage) {
+std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const contract::RunConfig& config,
+                                             bool overlap) {
+  const ReducerInputs inputs{training.buckets,
+                             training.shard,
+                             *training.backend,
+                             *training.communicator,
+                             training.timeout,
+                             overlap,
+                             config.accumulation_steps > 1};
+  switch (config.zero_stage) {
     case 0:
       return MakeAllReduceReducer(inputs);
     case 1:
       return MakeReduceScatterReducer(inputs);
-    case 2:
-      return MakeShardedGradientReducer(inputs);
     default:
-      contract::Fail(contract::ErrorCode::kInternal, "an unsupported stage was refused before");
+      return MakeShardedGradientReducer(inputs);
   }
-}
-
-ParameterMemory MakeParameterMemory(const Training& training) {
-  ParameterMemory memory;
-  for (const ParameterPlace& place : training.buckets.places) {
-    memory.weights.push_back(training.weights->Range(place.flat_offset, place.numel).data);
-  }
-  memory.gradients = training.reducer->ParameterGradients();
-  return memory;
 }
 
 }  // namespace
 
-std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicator& communicator) {
+std::unique_ptr<Training> Parallelize(const contract::CaseData& data, const EngineOptions& options,
+                                      Communicator& communicator) {
   RequireSupported(data.spec);
   const contract::RunConfig& config = data.spec.config;
   auto training = std::make_unique<Training>();
@@ -85,25 +108,27 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->communicator = &communicator;
   training->timeout = std::chrono::duration<double>(data.spec.timeout_s);
 
-  // 1. Device, in the thread that will use it.
-  training->backend = MakeCpuBackend();
-  // 2. Buckets: fixed by the parameters and the world alone, hence equal on all ranks and in all stages.
-  training->buckets = MakeBuckets(data);
+  // 1. Device, in the thread that will use it, with the books of its memory.
+  training->backend = MakeCountingBackend(MakeCpuBackend(), training->memory_ledger);
+  // 2. Buckets: fixed by model, config and world alone, hence equal on all ranks.
+  PlanBucketsOfStage(data, options, ExactOutline(data.spec.model.exact()), *training);
   // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.
   const bool is_sharded = config.zero_stage >= 1;
   training->shard =
       PlanShard(training->buckets, is_sharded ? config.data_degree : 1, is_sharded ? communicator.rank() : 0);
-  training->gathers_weights = is_sharded;
   // 4. Precision: weights and activations in storage type; gradients, moments and master weights in F32.
-  training->weights = std::make_unique<FlatBuffer>(*training->backend, training->buckets.total_elems, config.storage);
-  LoadWeights(data, training->buckets, *training->weights);
+  training->memory.weights.resize(data.parameters.size(), nullptr);
+  training->weights = MakeWeights(*training, config);
+  training->memory.hooks = training->weights.get();
+  LoadWeights(data, *training->weights);
   // 5. Data parallelism: how gradients of all ranks and micro-batches become one.
-  training->reducer = MakeReducer(*training, config.zero_stage);
+  training->reducer = MakeReducer(*training, config, options.overlap_comm);
+  training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
   training->optimizer = std::make_unique<ShardedOptimizer>(data, training->shard, *training->backend);
   // 7. The model last: it sees memory and micro-batches, none of the above.
   training->model = MakeExactModel(data.spec.model.exact(), config.storage, data.spec.seed, config.micro_batch_size,
-                                   MakeParameterMemory(*training), *training->backend);
+                                   training->memory, *training->backend);
   return training;
 }
 

@@ -37,10 +37,10 @@ class FirstFailure {
   std::exception_ptr first_;
 };
 
-void Train(const contract::CaseData& data, LedgerCommunicator& communicator, const std::filesystem::path& out_dir,
-           std::unique_ptr<Training>& training) {
+void Train(const contract::CaseData& data, const EngineOptions& options, LedgerCommunicator& communicator,
+           const std::filesystem::path& out_dir, std::unique_ptr<Training>& training) {
   TraceRecorder recorder(data.spec, communicator.rank(), out_dir);
-  training = Parallelize(data, communicator);
+  training = Parallelize(data, options, communicator);
   for (int64_t step = 0; step < data.spec.steps; ++step) {
     const StepResult result = TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
     recorder.Step(*training, step, result, communicator.Take());
@@ -48,13 +48,13 @@ void Train(const contract::CaseData& data, LedgerCommunicator& communicator, con
   recorder.End();
 }
 
-void RunRank(const contract::CaseData& data, LedgerCommunicator& communicator, const std::filesystem::path& out_dir,
-             FirstFailure& failure) {
+void RunRank(const contract::CaseData& data, const EngineOptions& options, LedgerCommunicator& communicator,
+             const std::filesystem::path& out_dir, FirstFailure& failure) {
   // Outlives the handlers below: destroying calls in flight aborts the other ranks, and that must come after the
   // record.
   std::unique_ptr<Training> training;
   try {
-    Train(data, communicator, out_dir, training);
+    Train(data, options, communicator, out_dir, training);
   } catch (const std::exception& error) {
     failure.Record(std::current_exception());
     communicator.Abort("rank " + std::to_string(communicator.rank()) + " failed: " + error.what());
@@ -63,7 +63,8 @@ void RunRank(const contract::CaseData& data, LedgerCommunicator& communicator, c
 
 }  // namespace
 
-void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
+void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir,
+             const EngineOptions& options) {
   const contract::CaseData data = contract::ReadCase(case_dir);
   const int64_t world = data.spec.config.world_size();
   if (world > kMaxDataDegree) {
@@ -78,7 +79,7 @@ void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path&
   {
     std::vector<std::jthread> ranks;
     for (const auto& communicator : communicators) {
-      ranks.emplace_back([&] { RunRank(data, *communicator, out_dir, failure); });
+      ranks.emplace_back([&] { RunRank(data, options, *communicator, out_dir, failure); });
     }
   }
   failure.Rethrow();

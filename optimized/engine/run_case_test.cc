@@ -39,12 +39,16 @@ struct Layout {
   int64_t accumulation = 1;
   DType storage = DType::kF32;
   int64_t bucket_elems = kNoLimit;
+  EngineOptions options = {};
 };
 
 std::string Text(const Layout& layout) {
   return "data " + std::to_string(layout.data_degree) + " zero " + std::to_string(layout.zero_stage) +
          " accumulation " + std::to_string(layout.accumulation) + " " + std::string(contract::Name(layout.storage)) +
-         " bucket " + std::to_string(layout.bucket_elems);
+         " bucket " + std::to_string(layout.bucket_elems) + (layout.options.overlap_comm ? "" : " no overlap") +
+         " prefetch " + std::to_string(layout.options.prefetch_bucket_elems) + " persistence " +
+         std::to_string(layout.options.persistence_threshold_elems) + " live " +
+         std::to_string(layout.options.max_live_elems);
 }
 
 CaseData MakeCase(const Layout& layout, OptimizerKind optimizer = OptimizerKind::kModularMomentum,
@@ -87,14 +91,14 @@ int64_t TotalElems(const CaseData& data) {
 }
 
 // Runs the case in fresh folders and returns the folder of the traces.
-fs::path RunInFreshFolders(const CaseData& data) {
+fs::path RunInFreshFolders(const CaseData& data, const EngineOptions& options = {}) {
   static int next = 0;
   const fs::path root = fs::path(::testing::TempDir()) / ("run_case_test_" + std::to_string(next++));
   fs::remove_all(root);
   fs::create_directories(root / "case");
   fs::create_directories(root / "out");
   contract::WriteCase(root / "case", data);
-  RunCase(root / "case", root / "out");
+  RunCase(root / "case", root / "out", options);
   return root / "out";
 }
 
@@ -149,7 +153,7 @@ void ExpectEqualToPlain(OptimizerKind optimizer, bool dropout, const std::vector
   ASSERT_EQ(expected.digests.size(), kSteps * plain.parameters.size() * num_kinds);
   for (const Layout& layout : layouts) {
     const CaseData data = MakeCase(layout, optimizer, dropout);
-    EXPECT_EQ(Combine(RunInFreshFolders(data), data), expected) << Text(layout);
+    EXPECT_EQ(Combine(RunInFreshFolders(data, layout.options), data), expected) << Text(layout);
   }
 }
 
@@ -157,7 +161,7 @@ TEST(RunCase, EveryLayoutGivesTheDigestsOfOneRankInFp32) {
   const int64_t total = TotalElems(MakeCase({}));
   std::vector<Layout> layouts;
   for (const int64_t data_degree : {1, 2, 3}) {
-    for (const int64_t zero_stage : {0, 1, 2}) {
+    for (const int64_t zero_stage : {0, 1, 2, 3}) {
       for (const int64_t accumulation : {1, 2}) {
         for (const DType storage : {DType::kF32, DType::kBF16}) {
           for (const int64_t bucket :
@@ -171,17 +175,50 @@ TEST(RunCase, EveryLayoutGivesTheDigestsOfOneRankInFp32) {
   ExpectEqualToPlain(OptimizerKind::kModularMomentum, true, layouts);
 }
 
+// Thresholds and limits around the sizes of parameters, groups and the whole.
+TEST(RunCase, ZeroThreeGivesTheSameDigestsWhateverItsLimits) {
+  const int64_t total = TotalElems(MakeCase({}));
+  std::vector<Layout> layouts;
+  for (const int64_t prefetch : {int64_t{0}, int64_t{150}, int64_t{700}, kNoLimit}) {
+    for (const int64_t persistence : {0, 61, 133, 100000}) {
+      for (const int64_t max_live : {int64_t{0}, int64_t{800}, total - 1, kNoLimit}) {
+        for (const bool overlap : {false, true}) {
+          layouts.push_back({3, 3, 2, DType::kBF16, 200, {overlap, prefetch, persistence, max_live}});
+        }
+        layouts.push_back({2, 3, 3, DType::kF32, kNoLimit, {true, prefetch, persistence, max_live}});
+        layouts.push_back({1, 3, 1, DType::kF32, 1, {false, prefetch, persistence, max_live}});
+      }
+    }
+  }
+  ExpectEqualToPlain(OptimizerKind::kModularMomentum, true, layouts);
+}
+
+TEST(RunCase, OverlapOffGivesTheSameDigestsInEveryStage) {
+  std::vector<Layout> layouts;
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    for (const int64_t accumulation : {1, 2}) {
+      layouts.push_back({3, zero_stage, accumulation, DType::kBF16, 200, {.overlap_comm = false}});
+    }
+  }
+  ExpectEqualToPlain(OptimizerKind::kModularMomentum, true, layouts);
+}
+
 TEST(RunCase, SgdAndNoDropoutDoToo) {
   std::vector<Layout> layouts;
-  for (const int64_t zero_stage : {0, 1, 2}) {
-    for (const DType storage : {DType::kF32, DType::kBF16}) layouts.push_back({3, zero_stage, 4, storage, 97});
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    for (const DType storage : {DType::kF32, DType::kBF16}) {
+      layouts.push_back({3, zero_stage, 4, storage, 97, {.persistence_threshold_elems = 100}});
+    }
   }
   ExpectEqualToPlain(OptimizerKind::kModularSgd, false, layouts);
 }
 
 TEST(RunCase, MoreRanksThanAlignmentUnitsOfATensorStillCover) {
   ExpectEqualToPlain(OptimizerKind::kModularMomentum, false,
-                     {{12, 2, 1, DType::kF32, 1}, {12, 1, 1, DType::kBF16, kNoLimit}});
+                     {{12, 2, 1, DType::kF32, 1},
+                      {12, 1, 1, DType::kBF16, kNoLimit},
+                      {12, 3, 1, DType::kBF16, 1, {true, 0, 0, 0}},
+                      {12, 3, 1, DType::kBF16, kNoLimit, {true, 300, 0, kNoLimit}}});
 }
 
 // Padded elements of the buckets by the rule of docs/formats.md, written again.
@@ -281,9 +318,10 @@ TEST(RunCase, PhaseMarksAreWrittenOnlyWhenAskedFor) {
   }
 }
 
-void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& message) {
+void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& message,
+                   const EngineOptions& options = {}) {
   try {
-    RunInFreshFolders(data);
+    RunInFreshFolders(data, options);
     FAIL() << "was not refused: " << message;
   } catch (const contract::Error& error) {
     EXPECT_EQ(error.code(), code);
@@ -292,7 +330,6 @@ void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& mess
 }
 
 TEST(RunCase, WhatItCannotDoIsUnsupportedAndSaysWhy) {
-  ExpectRefusal(MakeCase({2, 3}), ErrorCode::kUnsupported, "stage is 3; supported: 0, 1, 2");
   CaseData perturbed = MakeCase({2, 1});
   perturbed.spec.perturbation = contract::Perturbation{};
   perturbed.spec.perturbation->tensor = "pos.weight";
@@ -303,13 +340,13 @@ TEST(RunCase, TheErrorOfOneRankIsReportedNotItsConsequencesOnOthers) {
   // Rank 2's samples of step 1 get loss weights that are no multiple of N: its gradients are not integers. With ZeRO 0
   // every rank sees the sum, so the message names some rank; with three steps before it everybody else is inside a
   // collective.
-  for (const int64_t zero_stage : {0, 1, 2}) {
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
     CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97});
     for (int64_t position = 0; position < data.spec.model.positions(); ++position) {
       int32_t& weight = data.batches.loss_weights[data.batches.Index(1, 2 * kBatch / 3, position)];
       if (weight != 0) weight += 1;
     }
-    ExpectRefusal(data, ErrorCode::kInternal, "not an integer");
+    ExpectRefusal(data, ErrorCode::kInternal, "not an integer", {true, 100, 0, 0});
   }
 }
 

@@ -22,10 +22,11 @@ bool HasMoment(contract::OptimizerKind kind) { return kind == contract::Optimize
 
 ShardedOptimizer::ShardedOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
     : shard_(shard),
+      storage_(data.spec.config.storage),
       weight_bound_(data.spec.model.exact().weight_bound),
       has_moment_(HasMoment(data.spec.config.optimizer)),
-      moment_(backend, has_moment_ ? shard.total_elems : 0, contract::DType::kF32),
-      master_(backend, shard.total_elems, contract::DType::kF32) {
+      moment_(backend, has_moment_ ? shard.total_elems : 0, contract::DType::kF32, MemoryCategory::kOptimizerState),
+      master_(backend, shard.total_elems, contract::DType::kF32, MemoryCategory::kOptimizerState) {
   for (const ShardSlice& slice : shard.slices) {
     const contract::ParameterState& state = data.state[slice.parameter];
     CopySlice(state.master, slice, master_);
@@ -33,18 +34,20 @@ ShardedOptimizer::ShardedOptimizer(const contract::CaseData& data, const ShardPl
   }
 }
 
-void ShardedOptimizer::Step(int64_t t, const GradientOf& gradient, const FlatBuffer& weights) {
-  if (weights.dtype() == contract::DType::kBF16) {
-    StepTyped<kernels::BFloat16>(t, gradient, weights);
+void ShardedOptimizer::Step(int64_t t, const GradientOf& gradient, const WeightOf& weight) {
+  if (storage_ == contract::DType::kBF16) {
+    StepTyped<kernels::BFloat16>(t, gradient, weight);
   } else {
-    StepTyped<float>(t, gradient, weights);
+    StepTyped<float>(t, gradient, weight);
   }
 }
 
 template <typename T>
-void ShardedOptimizer::StepTyped(int64_t t, const GradientOf& gradient, const FlatBuffer& weights) {
+void ShardedOptimizer::StepTyped(int64_t t, const GradientOf& gradient, const WeightOf& weight_of) {
   for (const ShardSlice& slice : shard_.slices) {
-    const std::span<T> weight = weights.Span<T>(slice.flat_offset, slice.elems());
+    const Buffer buffer = weight_of(slice);
+    contract::Check(buffer.dtype == storage_ && buffer.elems == slice.elems(), "a slice's weights fit it");
+    const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
     const std::span<float> master = master_.Span<float>(slice.shard_offset, slice.elems());
     if (has_moment_) {
       const std::span<float> moment = moment_.Span<float>(slice.shard_offset, slice.elems());

@@ -10,6 +10,7 @@
 
 #include "conformance/contract/case_file.h"
 #include "optimized/backend/backend.h"
+#include "optimized/comm/communicator.h"
 #include "optimized/engine/flat_buffer.h"
 #include "optimized/partition/shard_plan.h"
 
@@ -18,27 +19,29 @@ namespace plumbline::optimized {
 class ShardedOptimizer {
  public:
   using GradientOf = std::function<std::span<const float>(const ShardSlice&)>;
+  using WeightOf = std::function<Buffer(const ShardSlice&)>;
 
   // Takes the shard's part of the state that the case begins with.
   ShardedOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend);
 
-  // Update number t (1 in the first step) of every slice; writes the slice's working weights into `weights`, which
-  // holds whole buckets in storage type.
-  void Step(int64_t t, const GradientOf& gradient, const FlatBuffer& weights);
+  // Update number t (1 in the first step) of every slice; writes the slice's working weights to where `weight` says, in
+  // storage type.
+  void Step(int64_t t, const GradientOf& gradient, const WeightOf& weight);
 
   bool has_moment() const { return has_moment_; }
-  std::span<const float> Moment(const ShardSlice& slice) const {
-    return moment_.Span<const float>(slice.shard_offset, slice.elems());
+  std::span<float> Moment(const ShardSlice& slice) const {
+    return moment_.Span<float>(slice.shard_offset, slice.elems());
   }
-  std::span<const float> Master(const ShardSlice& slice) const {
-    return master_.Span<const float>(slice.shard_offset, slice.elems());
+  std::span<float> Master(const ShardSlice& slice) const {
+    return master_.Span<float>(slice.shard_offset, slice.elems());
   }
 
  private:
   template <typename T>
-  void StepTyped(int64_t t, const GradientOf& gradient, const FlatBuffer& weights);
+  void StepTyped(int64_t t, const GradientOf& gradient, const WeightOf& weight);
 
   const ShardPlan& shard_;
+  contract::DType storage_;
   int64_t weight_bound_;
   bool has_moment_;
   FlatBuffer moment_;

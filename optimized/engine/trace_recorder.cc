@@ -20,8 +20,7 @@ using contract::TensorKind;
 int64_t ToInteger(float value) { return static_cast<int64_t>(value); }
 int64_t ToInteger(kernels::BFloat16 value) { return static_cast<int64_t>(kernels::ToFloat(value)); }
 
-// Calls visit(kind, parameter, begin, values) for every slice that this rank holds: weights whole, the rest of its
-// shard.
+// Calls visit(kind, parameter, begin, values) for every slice that this rank holds.
 template <typename Visit>
 void ForEachHeldSlice(const Training& training, Visit visit) {
   for (const ShardSlice& slice : training.shard.slices) {
@@ -31,15 +30,14 @@ void ForEachHeldSlice(const Training& training, Visit visit) {
     }
     visit(TensorKind::kMaster, slice.parameter, slice.begin, training.optimizer->Master(slice));
   }
-  for (size_t parameter = 0; parameter < training.buckets.places.size(); ++parameter) {
-    const ParameterPlace& place = training.buckets.places[parameter];
-    const auto index = static_cast<int64_t>(parameter);
-    if (training.weights->dtype() == contract::DType::kBF16) {
-      visit(TensorKind::kWeight, index, int64_t{0},
-            training.weights->Span<const kernels::BFloat16>(place.flat_offset, place.numel));
+  for (const WeightSlice& slice : training.weights->Held()) {
+    const auto elems = static_cast<size_t>(slice.values.elems);
+    if (slice.values.dtype == contract::DType::kBF16) {
+      visit(TensorKind::kWeight, slice.parameter, slice.begin,
+            std::span(static_cast<const kernels::BFloat16*>(slice.values.data), elems));
     } else {
-      visit(TensorKind::kWeight, index, int64_t{0},
-            training.weights->Span<const float>(place.flat_offset, place.numel));
+      visit(TensorKind::kWeight, slice.parameter, slice.begin,
+            std::span(static_cast<const float*>(slice.values.data), elems));
     }
   }
 }

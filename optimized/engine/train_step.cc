@@ -17,7 +17,6 @@ using contract::Category;
 using contract::ScopedRange;
 
 constexpr int kScalarStream = 0;
-constexpr int kWeightStream = 2;
 
 MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accumulation_index) {
   const contract::Batches& batches = training.data->batches;
@@ -91,22 +90,13 @@ void Update(Training& training, int64_t step, const PhaseMark& mark) {
   mark("step");
   CheckGradients(training, step);
   training.optimizer->Step(
-      step + 1, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); }, *training.weights);
+      step + 1, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
+      [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 
-// All buckets are posted before the first is waited for.
-void GatherWeights(Training& training) {
+void PublishWeights(Training& training) {
   const ScopedRange range(Category::kComm, contract::range::kGatherWeights);
-  for (size_t bucket = 0; bucket < training.buckets.buckets.size(); ++bucket) {
-    const BucketShard& part = training.shard.buckets[bucket];
-    const Bucket& whole = training.buckets.buckets[bucket];
-    training.weights_gathered.push_back(
-        training.communicator->AllGather(training.weights->Range(part.flat_offset, part.elems),
-                                         training.weights->Range(whole.flat_offset, whole.padded_elems),
-                                         {"weight bucket " + std::to_string(bucket), training.timeout, kWeightStream}));
-  }
-  for (Handle& handle : training.weights_gathered) handle.Wait();
-  training.weights_gathered.clear();
+  training.weights->Publish();
 }
 
 }  // namespace
@@ -115,6 +105,8 @@ StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
   const ScopedRange range(Category::kCompute, contract::range::kStep);
   const int64_t accumulation_steps = training.data->spec.config.accumulation_steps;
   training.loss = 0;
+  training.memory_ledger.BeginStep();
+  training.weights->BeginStep();
   PostTokenCount(training, step);
   for (int64_t a = 0; a < accumulation_steps; ++a) {
     RunMicroBatch(training, step, a, mark);
@@ -122,7 +114,7 @@ StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
     FinishReduction(training, mark);
   }
   Update(training, step, mark);
-  if (training.gathers_weights) GatherWeights(training);
+  PublishWeights(training);
   training.loss_reduced.Wait();
   return {training.loss, static_cast<int64_t>(training.tokens)};
 }

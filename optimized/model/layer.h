@@ -30,9 +30,12 @@ struct ExactSizes {
 // A weight matrix [in, out] and its gradient.
 template <typename T>
 struct Parameter {
-  int64_t index;  // canonical
-  std::span<T> weight;
+  int64_t index;             // canonical
+  void* const* weight_slot;  // in ParameterMemory
   std::span<float> gradient;
+
+  // While a unit that reads it is in use.
+  std::span<T> weight() const { return {static_cast<T*>(*weight_slot), gradient.size()}; }
 };
 
 // How one backward treats gradients.

@@ -28,10 +28,10 @@ template <typename T>
 void Mlp<T>::Forward(const MicroBatch& micro_batch, std::span<const T> x_mtd, std::span<T> x_out_mtd) {
   const auto [tokens, d, f] = std::array{sizes_.tokens(), sizes_.spec.width, sizes_.spec.hidden};
   kernels::FoldForward<T, T>(x_mtd, sizes_.bound(), h_mtd_);
-  backend_.MatMul(Dense(h_mtd_, tokens, d), Dense(up_df_.weight, d, f), Dense(up_z_mtf_, tokens, f),
+  backend_.MatMul(Dense(h_mtd_, tokens, d), Dense(up_df_.weight(), d, f), Dense(up_z_mtf_, tokens, f),
                   WriteMode::kAssign);
   kernels::FoldReluForward<T>(up_z_mtf_, sizes_.bound(), r_mtf_);
-  backend_.MatMul(Dense(r_mtf_, tokens, f), Dense(down_fd_.weight, f, d), Dense(down_z_mtd_, tokens, d),
+  backend_.MatMul(Dense(r_mtf_, tokens, f), Dense(down_fd_.weight(), f, d), Dense(down_z_mtd_, tokens, d),
                   WriteMode::kAssign);
   exit_.Forward(micro_batch, x_mtd, down_z_mtd_, scratch_.first_mtd, x_out_mtd);
 }
@@ -46,7 +46,7 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
   writes.ready(down_fd_.index);
 
   const std::span<T> du_mtf = scratch_.hidden_mtf;
-  backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(down_fd_.weight, f, d).Transposed(), Dense(du_mtf, tokens, f),
+  backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(down_fd_.weight(), f, d).Transposed(), Dense(du_mtf, tokens, f),
                   WriteMode::kAssign);
   kernels::FoldReluBackward<T>(du_mtf, up_z_mtf_, sizes_.bound(), sizes_.gradient_bound(), du_mtf);
   backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du_mtf, tokens, f), Dense(up_df_.gradient, d, f),
@@ -54,7 +54,7 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
   writes.ready(up_df_.index);
 
   const std::span<T> branch_mtd = scratch_.first_mtd;
-  backend_.MatMul(Dense(du_mtf, tokens, f), Dense(up_df_.weight, d, f).Transposed(), Dense(branch_mtd, tokens, d),
+  backend_.MatMul(Dense(du_mtf, tokens, f), Dense(up_df_.weight(), d, f).Transposed(), Dense(branch_mtd, tokens, d),
                   WriteMode::kAssign);
   kernels::ResidualBackward<T, T>(branch_mtd, x_mtd, sizes_.bound(), sizes_.gradient_bound(), dx_mtd);
 }
