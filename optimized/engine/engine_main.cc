@@ -24,9 +24,6 @@ contract::EngineDescription Description() {
 
 }  // namespace
 
-int Main(int argc, char** argv) {
-  return contract::EngineMain(argc, argv, Description(),
-                              [](const auto& case_dir, const auto& out_dir) { RunCase(case_dir, out_dir); });
-}
+int Main(int argc, char** argv) { return contract::EngineMain(argc, argv, Description(), &RunCase); }
 
 }  // namespace plumbline::optimized

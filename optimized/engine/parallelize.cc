@@ -40,21 +40,20 @@ std::vector<int64_t> Numels(const contract::CaseData& data) {
 }
 
 // Under ZeRO 3 no bucket holds parameters of two groups, so that a bucket is also what is gathered.
-void PlanBucketsOfStage(const contract::CaseData& data, const EngineOptions& options, const ModelOutline& outline,
-                        Training& training) {
+void PlanBucketsOfStage(const contract::CaseData& data, const ModelOutline& outline, Training& training) {
   const contract::RunConfig& config = data.spec.config;
   const std::vector<int64_t> numels = Numels(data);
   if (config.zero_stage < 3) {
     training.buckets = PlanBuckets(numels, config.reduce_bucket_elems, config.data_degree);
     return;
   }
-  training.units = PlanUnits(outline.units, numels, options.persistence_threshold_elems);
+  training.units = PlanUnits(outline.units, numels, config.persistence_threshold_elems);
   std::vector<std::vector<int64_t>> sets = training.units.groups;
   sets.push_back(training.units.persistent);
   training.buckets = PlanBuckets(numels, sets, config.reduce_bucket_elems, config.data_degree);
   training.gathers = PlanGathers(UsesOfStep(outline.forward, outline.backward, config.accumulation_steps),
                                  training.units.groups_of_unit, training.units.group_elems,
-                                 {options.prefetch_bucket_elems, options.max_live_elems});
+                                 {config.prefetch_bucket_elems, config.max_live_elems});
 }
 
 std::unique_ptr<WeightStore> MakeWeights(Training& training, const contract::RunConfig& config) {
@@ -78,14 +77,13 @@ void LoadWeights(const contract::CaseData& data, const WeightStore& weights) {
   }
 }
 
-std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const contract::RunConfig& config,
-                                             bool overlap) {
+std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const contract::RunConfig& config) {
   const ReducerInputs inputs{training.buckets,
                              training.shard,
                              *training.backend,
                              *training.communicator,
                              training.timeout,
-                             overlap,
+                             config.overlap_comm,
                              config.accumulation_steps > 1};
   switch (config.zero_stage) {
     case 0:
@@ -99,8 +97,7 @@ std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const con
 
 }  // namespace
 
-std::unique_ptr<Training> Parallelize(const contract::CaseData& data, const EngineOptions& options,
-                                      Communicator& communicator) {
+std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicator& communicator) {
   RequireSupported(data.spec);
   const contract::RunConfig& config = data.spec.config;
   auto training = std::make_unique<Training>();
@@ -111,7 +108,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, const Engi
   // 1. Device, in the thread that will use it, with the books of its memory.
   training->backend = MakeCountingBackend(MakeCpuBackend(), training->memory_ledger);
   // 2. Buckets: fixed by model, config and world alone, hence equal on all ranks.
-  PlanBucketsOfStage(data, options, ExactOutline(data.spec.model.exact()), *training);
+  PlanBucketsOfStage(data, ExactOutline(data.spec.model.exact()), *training);
   // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.
   const bool is_sharded = config.zero_stage >= 1;
   training->shard =
@@ -122,7 +119,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, const Engi
   training->memory.hooks = training->weights.get();
   LoadWeights(data, *training->weights);
   // 5. Data parallelism: how gradients of all ranks and micro-batches become one.
-  training->reducer = MakeReducer(*training, config, options.overlap_comm);
+  training->reducer = MakeReducer(*training, config);
   training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
   training->optimizer = std::make_unique<ShardedOptimizer>(data, training->shard, *training->backend);

@@ -6,14 +6,12 @@
 
 #include "conformance/contract/case_file.h"
 #include "optimized/comm/communicator.h"
-#include "optimized/engine/engine_options.h"
 #include "optimized/engine/training.h"
 
 namespace plumbline::optimized {
 
 // Builds the training of one rank. To be called in that rank's thread; data and communicator outlive the result.
 // Unsupported, naming the field, if the case asks for what this engine does not have.
-std::unique_ptr<Training> Parallelize(const contract::CaseData& data, const EngineOptions& options,
-                                      Communicator& communicator);
+std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicator& communicator);
 
 }  // namespace plumbline::optimized

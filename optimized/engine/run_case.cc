@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
@@ -37,24 +38,26 @@ class FirstFailure {
   std::exception_ptr first_;
 };
 
-void Train(const contract::CaseData& data, const EngineOptions& options, LedgerCommunicator& communicator,
-           const std::filesystem::path& out_dir, std::unique_ptr<Training>& training) {
+void Train(const contract::CaseData& data, LedgerCommunicator& communicator, const std::filesystem::path& out_dir,
+           std::unique_ptr<Training>& training) {
   TraceRecorder recorder(data.spec, communicator.rank(), out_dir);
-  training = Parallelize(data, options, communicator);
+  training = Parallelize(data, communicator);
   for (int64_t step = 0; step < data.spec.steps; ++step) {
-    const StepResult result = TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
-    recorder.Step(*training, step, result, communicator.Take());
+    StepResult result = TrainStep(*training, step, [&](std::string_view phase) { recorder.Phase(step, phase); });
+    LedgerEntry ledger = communicator.Take();
+    result.timings.comm_wait_us = ledger.wait_us;
+    recorder.Step(*training, step, result, std::move(ledger));
   }
   recorder.End();
 }
 
-void RunRank(const contract::CaseData& data, const EngineOptions& options, LedgerCommunicator& communicator,
-             const std::filesystem::path& out_dir, FirstFailure& failure) {
+void RunRank(const contract::CaseData& data, LedgerCommunicator& communicator, const std::filesystem::path& out_dir,
+             FirstFailure& failure) {
   // Outlives the handlers below: destroying calls in flight aborts the other ranks, and that must come after the
   // record.
   std::unique_ptr<Training> training;
   try {
-    Train(data, options, communicator, out_dir, training);
+    Train(data, communicator, out_dir, training);
   } catch (const std::exception& error) {
     failure.Record(std::current_exception());
     communicator.Abort("rank " + std::to_string(communicator.rank()) + " failed: " + error.what());
@@ -63,23 +66,24 @@ void RunRank(const contract::CaseData& data, const EngineOptions& options, Ledge
 
 }  // namespace
 
-void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir,
-             const EngineOptions& options) {
+void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
   const contract::CaseData data = contract::ReadCase(case_dir);
   const int64_t world = data.spec.config.world_size();
   if (world > kMaxDataDegree) {
     contract::Fail(contract::ErrorCode::kUnsupported,
                    "mesh.data is " + std::to_string(world) + "; supported: at most " + std::to_string(kMaxDataDegree));
   }
+  // Without overlap every call is waited for at once: a thread of its own would only add hand-overs.
+  const Progress progress = data.spec.config.overlap_comm && world > 1 ? Progress::kOwnThread : Progress::kLastArriver;
   std::vector<std::unique_ptr<LedgerCommunicator>> communicators;
-  for (std::unique_ptr<Communicator>& rank : MakeThreadCommunicators(world)) {
+  for (std::unique_ptr<Communicator>& rank : MakeThreadCommunicators(world, progress)) {
     communicators.push_back(std::make_unique<LedgerCommunicator>(std::move(rank)));
   }
   FirstFailure failure;
   {
     std::vector<std::jthread> ranks;
     for (const auto& communicator : communicators) {
-      ranks.emplace_back([&] { RunRank(data, options, *communicator, out_dir, failure); });
+      ranks.emplace_back([&] { RunRank(data, *communicator, out_dir, failure); });
     }
   }
   failure.Rethrow();

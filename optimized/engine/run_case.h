@@ -5,15 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "optimized/engine/engine_options.h"
-
 namespace plumbline::optimized {
 
 // Ranks are threads of one process.
 inline constexpr int64_t kMaxDataDegree = 64;
 
 // Throws the error of the rank that failed first; the other ranks are released by the communicator.
-void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir,
-             const EngineOptions& options = {});
+void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir);
 
 }  // namespace plumbline::optimized

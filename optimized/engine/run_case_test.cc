@@ -10,12 +10,12 @@
 #include <map>
 #include <numeric>
 
-#include "conformance/contract/batch_source.h"
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
+#include "optimized/engine/testing/small_case.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -29,60 +29,11 @@ using contract::OptimizerKind;
 using contract::TensorKind;
 using ::testing::HasSubstr;
 
-constexpr int64_t kBatch = 12;
-constexpr int64_t kSteps = 4;
-constexpr int64_t kNoLimit = 500000000;
-
-struct Layout {
-  int64_t data_degree = 1;
-  int64_t zero_stage = 0;
-  int64_t accumulation = 1;
-  DType storage = DType::kF32;
-  int64_t bucket_elems = kNoLimit;
-  EngineOptions options = {};
-};
-
-std::string Text(const Layout& layout) {
-  return "data " + std::to_string(layout.data_degree) + " zero " + std::to_string(layout.zero_stage) +
-         " accumulation " + std::to_string(layout.accumulation) + " " + std::string(contract::Name(layout.storage)) +
-         " bucket " + std::to_string(layout.bucket_elems) + (layout.options.overlap_comm ? "" : " no overlap") +
-         " prefetch " + std::to_string(layout.options.prefetch_bucket_elems) + " persistence " +
-         std::to_string(layout.options.persistence_threshold_elems) + " live " +
-         std::to_string(layout.options.max_live_elems);
-}
-
-CaseData MakeCase(const Layout& layout, OptimizerKind optimizer = OptimizerKind::kModularMomentum,
-                  bool dropout = true) {
-  CaseData data;
-  data.spec.id = "run_case_test";
-  data.spec.model = contract::ExactSpec{.layers = 2,
-                                        .width = 12,
-                                        .heads = 6,
-                                        .kv_heads = 2,
-                                        .positions = 5,
-                                        .hidden = 11,
-                                        .vocab = 13,
-                                        .dropout = dropout};
-  contract::RunConfig& config = data.spec.config;
-  config.train_batch_size = kBatch;
-  config.data_degree = layout.data_degree;
-  config.accumulation_steps = layout.accumulation;
-  config.micro_batch_size = kBatch / layout.data_degree / layout.accumulation;
-  config.zero_stage = layout.zero_stage;
-  config.storage = layout.storage;
-  config.reduce_bucket_elems = layout.bucket_elems;
-  config.optimizer = optimizer;
-  data.spec.seed = 11;
-  data.spec.steps = kSteps;
-  data.spec.timeout_s = 30;
-  data.parameters = contract::Parameters(data.spec.model);
-  data.state = contract::MakeInitialState(data.spec.model.exact(), optimizer, data.spec.seed);
-  contract::TokenSource text;
-  text.reduce_modulo_vocab = true;
-  for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
-  data.batches = contract::MakeBatches(text, data.spec.model, {data.spec.seed, 0, kSteps, kBatch});
-  return data;
-}
+using testing::kBatch;
+using testing::kNoLimit;
+using testing::kSteps;
+using testing::Layout;
+using testing::MakeCase;
 
 int64_t TotalElems(const CaseData& data) {
   int64_t total = 0;
@@ -91,14 +42,14 @@ int64_t TotalElems(const CaseData& data) {
 }
 
 // Runs the case in fresh folders and returns the folder of the traces.
-fs::path RunInFreshFolders(const CaseData& data, const EngineOptions& options = {}) {
+fs::path RunInFreshFolders(const CaseData& data) {
   static int next = 0;
   const fs::path root = fs::path(::testing::TempDir()) / ("run_case_test_" + std::to_string(next++));
   fs::remove_all(root);
   fs::create_directories(root / "case");
   fs::create_directories(root / "out");
   contract::WriteCase(root / "case", data);
-  RunCase(root / "case", root / "out", options);
+  RunCase(root / "case", root / "out");
   return root / "out";
 }
 
@@ -153,7 +104,7 @@ void ExpectEqualToPlain(OptimizerKind optimizer, bool dropout, const std::vector
   ASSERT_EQ(expected.digests.size(), kSteps * plain.parameters.size() * num_kinds);
   for (const Layout& layout : layouts) {
     const CaseData data = MakeCase(layout, optimizer, dropout);
-    EXPECT_EQ(Combine(RunInFreshFolders(data, layout.options), data), expected) << Text(layout);
+    EXPECT_EQ(Combine(RunInFreshFolders(data), data), expected) << Text(layout);
   }
 }
 
@@ -318,10 +269,9 @@ TEST(RunCase, PhaseMarksAreWrittenOnlyWhenAskedFor) {
   }
 }
 
-void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& message,
-                   const EngineOptions& options = {}) {
+void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& message) {
   try {
-    RunInFreshFolders(data, options);
+    RunInFreshFolders(data);
     FAIL() << "was not refused: " << message;
   } catch (const contract::Error& error) {
     EXPECT_EQ(error.code(), code);
@@ -341,12 +291,12 @@ TEST(RunCase, TheErrorOfOneRankIsReportedNotItsConsequencesOnOthers) {
   // every rank sees the sum, so the message names some rank; with three steps before it everybody else is inside a
   // collective.
   for (const int64_t zero_stage : {0, 1, 2, 3}) {
-    CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97});
+    CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97, {true, 100, 0, 0}});
     for (int64_t position = 0; position < data.spec.model.positions(); ++position) {
       int32_t& weight = data.batches.loss_weights[data.batches.Index(1, 2 * kBatch / 3, position)];
       if (weight != 0) weight += 1;
     }
-    ExpectRefusal(data, ErrorCode::kInternal, "not an integer", {true, 100, 0, 0});
+    ExpectRefusal(data, ErrorCode::kInternal, "not an integer");
   }
 }
 

@@ -61,6 +61,10 @@ void TraceRecorder::Step(const Training& training, int64_t step, const StepResul
   record.tokens = result.tokens;
   record.comm = std::move(ledger.by_kind);
   record.comm_sequence = ledger.sequence;
+  record.comm_wait_us = static_cast<int64_t>(result.timings.comm_wait_us);
+  for (const MemoryCategory category : kMemoryCategories) {
+    record.memory_peak_bytes[std::string(Name(category))] = training.memory_ledger.of(category).peak_bytes;
+  }
   ForEachHeldSlice(training, [&](TensorKind kind, int64_t parameter, int64_t begin, auto values) {
     contract::Digest digest;
     for (size_t i = 0; i < values.size(); ++i) digest.Add(begin + static_cast<int64_t>(i), ToInteger(values[i]));

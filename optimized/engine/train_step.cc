@@ -2,6 +2,7 @@
 // See train_step.h.
 #include "optimized/engine/train_step.h"
 
+#include <chrono>
 #include <span>
 #include <string>
 
@@ -103,6 +104,7 @@ void PublishWeights(Training& training) {
 
 StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
   const ScopedRange range(Category::kCompute, contract::range::kStep);
+  const auto begin = std::chrono::steady_clock::now();
   const int64_t accumulation_steps = training.data->spec.config.accumulation_steps;
   training.loss = 0;
   training.memory_ledger.BeginStep();
@@ -116,7 +118,8 @@ StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
   Update(training, step, mark);
   PublishWeights(training);
   training.loss_reduced.Wait();
-  return {training.loss, static_cast<int64_t>(training.tokens)};
+  const std::chrono::duration<double, std::micro> step_time = std::chrono::steady_clock::now() - begin;
+  return {training.loss, static_cast<int64_t>(training.tokens), {step_time.count(), 0}};
 }
 
 }  // namespace plumbline::optimized

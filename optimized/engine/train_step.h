@@ -11,10 +11,17 @@
 
 namespace plumbline::optimized {
 
-// Of the global batch, equal on all ranks.
+// Of this rank. What TrainStep cannot see is filled in by its caller.
+struct StepTimings {
+  double step_us = 0;
+  double comm_wait_us = 0;  // inside posts and waits: communication that computing did not hide
+};
+
 struct StepResult {
+  // Of the global batch, equal on all ranks.
   double loss = 0;
   int64_t tokens = 0;
+  StepTimings timings;
 };
 
 // Called at the beginning of each "forward", "backward", "reduce" and "step".
