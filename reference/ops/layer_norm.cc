@@ -55,8 +55,7 @@ LayerNormBackwardResult LayerNormBackward(const Matrix& dy, const Matrix& weight
     const double mean = RowMean(dnormalized, r);
     const double mean_product = RowMean(product, r);
     for (int64_t c = 0; c < dy.cols(); ++c)
-      result.dx(r, c) =
-          forward.inverse_deviation(r, 0) * (dnormalized(r, c) - mean - normalized(r, c) * mean_product);
+      result.dx(r, c) = forward.inverse_deviation(r, 0) * (dnormalized(r, c) - mean - normalized(r, c) * mean_product);
   }
   return result;
 }

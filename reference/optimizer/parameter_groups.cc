@@ -48,8 +48,8 @@ double WarmupFactor(const contract::Schedule& schedule, int64_t step) {
 std::vector<double> GroupLearningRates(const contract::RunConfig& config, int64_t step) {
   const contract::Schedule& schedule = config.schedule;
   const bool constant = schedule.kind == contract::Schedule::Kind::kConstant;
-  const double warmed = schedule.warmup_min_lr +
-                        (schedule.warmup_max_lr - schedule.warmup_min_lr) * WarmupFactor(schedule, step);
+  const double warmed =
+      schedule.warmup_min_lr + (schedule.warmup_max_lr - schedule.warmup_min_lr) * WarmupFactor(schedule, step);
   std::vector<double> rates = {constant ? config.params.lr : warmed};
   for (const contract::ParameterGroup& group : config.groups) {
     if (constant) {
