@@ -18,7 +18,7 @@ contract::EngineDescription Description() {
   description.optimizers = {"ModularMomentum", "ModularSGD"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump"};
+  description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump", "save"};
   return description;
 }
 

@@ -42,13 +42,14 @@ int64_t TotalElems(const CaseData& data) {
 }
 
 // Runs the case in fresh folders and returns the folder of the traces.
-fs::path RunInFreshFolders(const CaseData& data) {
+fs::path RunInFreshFolders(const CaseData& data, const fs::path& checkpoint = {}) {
   static int next = 0;
   const fs::path root = fs::path(::testing::TempDir()) / ("run_case_test_" + std::to_string(next++));
   fs::remove_all(root);
   fs::create_directories(root / "case");
   fs::create_directories(root / "out");
   contract::WriteCase(root / "case", data);
+  if (!checkpoint.empty()) fs::copy(checkpoint, root / "case" / "checkpoint");
   RunCase(root / "case", root / "out");
   return root / "out";
 }
@@ -254,6 +255,39 @@ TEST(RunCase, DumpsHoldTheSlicesOfTheTraceAtTheStepsAskedForOnly) {
         }
       }
       EXPECT_EQ(file.tensors.size(), num_slices);
+    }
+  }
+}
+
+TEST(RunCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOne) {
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    CaseData data = MakeCase({3, zero_stage, 2, DType::kBF16, 200, {true, 300, 61, 800}});
+    data.spec.save_steps = {0, 2};
+    const fs::path whole_dir = RunInFreshFolders(data);
+    for (const int64_t step : data.spec.save_steps) {
+      const fs::path saved = whole_dir / ("checkpoint-00000" + std::to_string(step));
+      CaseData resumed = data;
+      resumed.spec.save_steps = {};
+      resumed.spec.resume = true;
+      const fs::path resumed_dir = RunInFreshFolders(resumed, saved);
+      for (int64_t rank = 0; rank < 3; ++rank) {
+        const contract::Trace whole = contract::ReadTrace(whole_dir, rank);
+        const contract::Trace rest = contract::ReadTrace(resumed_dir, rank);
+        EXPECT_TRUE(rest.complete);
+        ASSERT_EQ(rest.steps.size(), static_cast<size_t>(kSteps - step - 1));
+        for (const contract::StepRecord& record : rest.steps) {
+          const contract::StepRecord& expected = whole.steps[record.step];
+          EXPECT_EQ(record.loss, expected.loss);
+          EXPECT_EQ(record.comm, expected.comm);
+          EXPECT_EQ(record.comm_sequence, expected.comm_sequence);
+          for (const TensorKind kind : contract::kTensorKinds) {
+            ASSERT_EQ(record.of(kind).size(), expected.of(kind).size());
+            for (size_t i = 0; i < record.of(kind).size(); ++i) {
+              EXPECT_EQ(record.of(kind)[i].digest, expected.of(kind)[i].digest) << record.of(kind)[i].tensor;
+            }
+          }
+        }
+      }
     }
   }
 }

@@ -38,7 +38,8 @@ class ShardedWeights final : public WeightStore {
         shard_(inputs.backend, ShardElems(inputs.shard, num_sharded_), inputs.storage, MemoryCategory::kWeights),
         persistent_(inputs, num_sharded_),
         buckets_of_group_(units.groups.size()),
-        gathered_(num_sharded_) {
+        gathered_(num_sharded_),
+        next_use_(gathers.uses.size()) {
     for (int64_t bucket = 0; bucket < num_sharded_; ++bucket) {
       buckets_of_group_[inputs.buckets.buckets[bucket].set].push_back(bucket);
     }
@@ -141,7 +142,7 @@ class ShardedWeights final : public WeightStore {
   ResidentBuckets persistent_;
   std::vector<std::vector<int64_t>> buckets_of_group_;
   std::vector<Gathered> gathered_;
-  size_t next_use_ = 0;
+  size_t next_use_;  // between steps: all are over
 };
 
 }  // namespace
