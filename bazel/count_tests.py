@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints `N passed, N failed` (`, N skipped` if any) from the event file of a `bazel test`, for ./plumbline test.
 
-  count_tests.py EVENTS STATUS     STATUS is Bazel's exit code
+  count_tests.py [--json] EVENTS STATUS     STATUS is Bazel's exit code
 
-A test that ran (or whose result came from the cache) has one summary. Without a summary it was filtered by its tags or is
-incompatible with this machine (skipped), or it did not build (failed). A failure that no test accounts for, such as a
-broken library or no test at all, counts as one, so that the line never reads like success when Bazel's exit code does not.
+With --json it prints one object instead: {"passed": N, "failed": N, "skipped": N, "failures": [{"target": "//a:b", "state":
+"FAILED"}, ...]}, as many failures as are counted. A test that ran (or whose result came from the cache) has one summary.
+Without a summary it was filtered by its tags or is incompatible with this machine (skipped), or it did not build (failed,
+state NOT_BUILT). A failure that no test accounts for, such as a broken library or no test at all, counts as one with an
+empty target, so that the line never reads like success when Bazel's exit code does not.
 """
 
 import json
@@ -13,7 +15,7 @@ import sys
 
 
 def count(lines, status):
-    """(passed, failed, skipped)."""
+    """(number passed, failures as (target, state), number skipped)."""
     tests, summaries, built = set(), {}, set()
     for line in lines:
         try:
@@ -29,20 +31,29 @@ def count(lines, status):
             incompatible = event.get("aborted", {}).get("reason") == "SKIPPED"
             if incompatible or event.get("completed", {}).get("success"):
                 built.add(key["label"])
-    passed = sum(1 for state in summaries.values() if state == "PASSED")
-    skipped = len((tests & built) - set(summaries))
-    failed = len(tests | set(summaries)) - passed - skipped
-    return passed, failed or (1 if status else 0), skipped
+    passed = {label for label, state in summaries.items() if state == "PASSED"}
+    skipped = (tests & built) - set(summaries)
+    failed = (tests | set(summaries)) - passed - skipped
+    failures = [(label, summaries.get(label, "NOT_BUILT")) for label in sorted(failed)]
+    if status and not failures:
+        failures = [("", "BAZEL_EXIT_%d" % status)]
+    return len(passed), failures, len(skipped)
 
 
-def main(path, status):
+def main(arguments):
+    as_json = arguments[0] == "--json"
+    path, status = arguments[-2:]
     try:
         with open(path, encoding="utf-8") as events:
-            passed, failed, skipped = count(events, int(status))
+            passed, failures, skipped = count(events, int(status))
     except OSError:  # Bazel did not get as far as writing it
-        passed, failed, skipped = 0, 1, 0
-    print("%d passed, %d failed%s" % (passed, failed, ", %d skipped" % skipped if skipped else ""))
+        passed, failures, skipped = 0, [("", "BAZEL_EXIT_%s" % status)], 0
+    if as_json:
+        print(json.dumps({"passed": passed, "failed": len(failures), "skipped": skipped,
+                          "failures": [{"target": target, "state": state} for target, state in failures]}))
+    else:
+        print("%d passed, %d failed%s" % (passed, len(failures), ", %d skipped" % skipped if skipped else ""))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

@@ -23,12 +23,14 @@ int Main(int argc, char** argv) {
   app.name("plumbline");
   app.require_subcommand(1);
   app.footer(
-      std::string("Examples:\n  ./plumbline verify\n  ./plumbline verify --help\n  ./plumbline test\n\n"
+      std::string("Examples:\n  ./plumbline verify\n  ./plumbline verify --help\n  ./plumbline doctor\n  "
+                  "./plumbline test\n\n"
                   "`test` (the project's own tests) and `build` are commands of the launcher, ./plumbline.\n\n") +
       plumbline::cli::kExitCodes);
   std::map<std::string, plumbline::cli::Command> commands;
   commands["verify"] = plumbline::cli::AddVerify(app);
   commands["merge"] = plumbline::cli::AddMerge(app);
+  commands["doctor"] = plumbline::cli::AddDoctor(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

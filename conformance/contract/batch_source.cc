@@ -188,9 +188,10 @@ void CheckSource(const TokenSource& source, const ModelSpec& model) {
 }
 
 void CheckWeightedTokens(int64_t batch, int64_t positions) {
-  if (NumWeightedTokens(batch, positions) >= 2 * batch) return;
+  constexpr int64_t kOddStep = 1;
+  if (NumWeightedTokens(batch, positions, kOddStep) > batch) return;
   Fail(ErrorCode::kInvalidArgument, "model.positions is " + std::to_string(positions) +
-                                        "; allowed: enough for two weighted tokens a sample on average");
+                                        "; allowed: enough for more weighted tokens than samples in odd steps");
 }
 
 // Real families: u is 0 for a quarter, a half or three quarters of a sample's tokens, never for its first.
@@ -256,9 +257,10 @@ TokenSource ReadTokenSource(const std::filesystem::path& path) {
   return source;
 }
 
-int64_t NumWeightedTokens(int64_t batch, int64_t positions) {
+int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step) {
   const int64_t limit = 2 * batch * positions / 3;
-  return limit == 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
+  const int64_t even = limit == 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
+  return step % 2 == 0 ? even : even / 2;
 }
 
 Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request) {
@@ -271,7 +273,8 @@ Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const Bat
   Batches batches{request.steps, request.batch, positions, {}, {}, {}, request.first_step};
   for (int64_t step = request.first_step; step < request.first_step + request.steps; ++step) {
     AppendTokens(source, model, request, step, batches);
-    const StepShape shape{request.seed, step, request.batch, positions, NumWeightedTokens(request.batch, positions)};
+    const StepShape shape{request.seed, step, request.batch, positions,
+                          NumWeightedTokens(request.batch, positions, step)};
     const std::vector<int32_t> weights = model.is_exact() ? LossWeights(shape) : MaskWeights(shape);
     batches.loss_weights.insert(batches.loss_weights.end(), weights.begin(), weights.end());
   }

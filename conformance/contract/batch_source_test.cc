@@ -45,7 +45,7 @@ TokenSource Text(int64_t length) {
 }
 
 // Shapes (B, T) with prime, odd, indivisible and very divisible batches.
-constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 8},  {2, 5},  {3, 7},  {4, 8}, {5, 9},
+constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 8},  {2, 8},  {3, 7},  {4, 8}, {5, 9},
                                                    {6, 11}, {8, 16}, {12, 8}, {24, 9}};
 
 std::vector<int32_t> StepOf(const std::vector<int32_t>& values, const Batches& batches, int64_t step) {
@@ -67,13 +67,14 @@ std::vector<int64_t> WeightedTokens(const Batches& batches, int64_t step) {
 
 bool Differ(const std::vector<int64_t>& counts) { return std::set<int64_t>(counts.begin(), counts.end()).size() > 1; }
 
-TEST(NumWeightedTokens, IsTheLargestPowerOfTwoWithinTwoThirds) {
+TEST(NumWeightedTokens, IsTheLargestPowerOfTwoWithinTwoThirdsAndHalfOfThatInOddSteps) {
   for (int64_t batch = 1; batch <= 20; ++batch) {
     for (int64_t positions = 1; positions <= 40; ++positions) {
-      const int64_t count = NumWeightedTokens(batch, positions);
+      const int64_t count = NumWeightedTokens(batch, positions, 6);
       int64_t expected = 0;
       for (int64_t power = 1; 3 * power <= 2 * batch * positions; power *= 2) expected = power;
       EXPECT_EQ(count, expected) << batch << " " << positions;
+      EXPECT_EQ(NumWeightedTokens(batch, positions, 7), expected / 2) << batch << " " << positions;
     }
   }
 }
@@ -81,9 +82,11 @@ TEST(NumWeightedTokens, IsTheLargestPowerOfTwoWithinTwoThirds) {
 TEST(MakeBatches, WeighsExactlyNTokensAndOneInEachSampleWithNOrFiveN) {
   for (const auto& [batch, positions] : kShapes) {
     const Batches batches = MakeBatches(Text(300), Model(positions), {1, 0, 200, batch});
-    const int64_t n = NumWeightedTokens(batch, positions);
+    double expected = 0;  // half of all weighted tokens
     int64_t num_heavy = 0;
     for (int64_t step = 0; step < 200; ++step) {
+      const int64_t n = NumWeightedTokens(batch, positions, step);
+      expected += static_cast<double>(n) / 2;
       const std::vector<int64_t> counts = WeightedTokens(batches, step);
       int64_t total = 0;
       for (int64_t count : counts) {
@@ -91,13 +94,13 @@ TEST(MakeBatches, WeighsExactlyNTokensAndOneInEachSampleWithNOrFiveN) {
         total += count;
       }
       EXPECT_EQ(total, n) << batch << " " << positions << " " << step;
+      for (int64_t i = batches.Index(step, 0, 0); i < batches.Index(step + 1, 0, 0); ++i) {
+        const int32_t weight = batches.loss_weights[static_cast<size_t>(i)];
+        EXPECT_TRUE(weight == 0 || weight == n || weight == 5 * n) << weight;
+        num_heavy += weight == 5 * n;
+      }
     }
-    for (int32_t weight : batches.loss_weights) {
-      EXPECT_TRUE(weight == 0 || weight == n || weight == 5 * n) << weight;
-      num_heavy += weight == 5 * n;
-    }
-    // A fair bit for each of 200 n tokens: within five standard deviations of a half.
-    const double expected = 100.0 * static_cast<double>(n);
+    // A fair bit for each of the tokens: within five standard deviations of a half.
     EXPECT_NEAR(static_cast<double>(num_heavy), expected, 5 * std::sqrt(expected / 2)) << batch << " " << positions;
   }
 }
@@ -140,7 +143,7 @@ TEST(MakeBatches, CountsOfWeightedTokensDifferInEveryLayoutThatDividesTheBatch) 
 
 // The choice of the document for one attempt: rank all positions by their word, first the best of each sample.
 std::vector<int32_t> WeightsOfAttempt(uint64_t seed, int64_t step, int64_t batch, int64_t positions, int64_t attempt) {
-  const int64_t n = NumWeightedTokens(batch, positions);
+  const int64_t n = NumWeightedTokens(batch, positions, step);
   std::vector<std::tuple<bool, uint32_t, int64_t>> order;  // not the best of its sample, word, index
   for (int64_t sample = 0; sample < batch; ++sample) {
     std::pair<uint32_t, int64_t> best{~uint32_t{0}, -1};
@@ -283,14 +286,14 @@ TEST(MakeBatches, RefusesATokenOutsideTheVocabularyWhereNothingReducesIt) {
   EXPECT_NO_THROW(MakeBatches(source, Model(8), {1, 0, 3, 2}));
 }
 
-TEST(MakeBatches, NeedsTwoWeightedTokensASampleAndAcceptsExactlyThat) {
-  // B = 4, T = 3: two thirds of 12 are 8 = 2B. T = 2: 5, so N = 4 < 8.
-  EXPECT_NO_THROW(MakeBatches(Text(100), Model(3), {1, 0, 20, 4}));
+TEST(MakeBatches, NeedsMoreWeightedTokensThanSamplesInOddSteps) {
+  // B = 4, T = 6: two thirds of 24 are 16, in odd steps 8 > B. T = 5: 13, so N is 8 and 4.
+  EXPECT_NO_THROW(MakeBatches(Text(100), Model(6), {1, 0, 20, 4}));
   EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
                          [] {
-                           MakeBatches(Text(100), Model(2), {1, 0, 1, 4});
+                           MakeBatches(Text(100), Model(5), {1, 0, 1, 4});
                          }),
-            "model.positions is 2; allowed: enough for two weighted tokens a sample on average");
+            "model.positions is 5; allowed: enough for more weighted tokens than samples in odd steps");
 }
 
 TEST(MakeBatches, RefusesABatchWithoutSamples) {

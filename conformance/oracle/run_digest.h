@@ -28,7 +28,8 @@ struct RunDigest {
 };
 
 struct MergedRun {
-  // "trace": files complete and of this case, slices cover every tensor. "replicas": equal slices have equal digests,
+  // "trace": files complete and of this case, slices cover every tensor, and every rank lists
+  // whole what its ZeRO stage does not shard. "replicas": equal slices have equal digests,
   // and all ranks state the same loss and tokens. "collectives": the same sequence on all ranks.
   std::vector<reports::CheckRecord> checks;
   // Valid only where the trace check passes.

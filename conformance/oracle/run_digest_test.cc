@@ -46,6 +46,17 @@ TEST(MergeTraces, FailsOnAMissingSlice) {
   ExpectFail(MergeTraces(ExampleCase(2, 1), traces), "trace", "step 2: master of");
 }
 
+TEST(MergeTraces, FailsWhenARankLeavesOutWhatItsStageDoesNotShard) {
+  for (int64_t stage : {0, 1}) {
+    for (TensorKind kind : {TensorKind::kGradient, TensorKind::kMaster, TensorKind::kWeight}) {
+      if (stage == 1 && kind != TensorKind::kWeight) continue;
+      auto traces = ExampleTraces(2, stage);
+      traces[1].steps[3].of(kind).pop_back();
+      ExpectFail(MergeTraces(ExampleCase(2, stage), traces), "trace", "is not whole on rank 1");
+    }
+  }
+}
+
 TEST(MergeTraces, FailsOnOverlappingSlices) {
   auto traces = ExampleTraces(2, 1);
   traces[1].steps[0].of(TensorKind::kGradient)[0].begin -= 1;

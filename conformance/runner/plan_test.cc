@@ -75,15 +75,18 @@ TEST(MakePlan, LeavesTheWitnessOutForAForeignEngine) {
   for (const PlannedCase& entry : MakePlan(options).cases) EXPECT_EQ(entry.role, Role::kCandidate);
 }
 
-TEST(DefectCases, HaveEveryStageSeveralRanksAndAccumulation) {
+TEST(DefectCases, HaveEveryProblemStageSeveralRanksAndAccumulation) {
+  std::set<int> problems;
   std::set<int64_t> stages;
   std::set<int64_t> degrees;
   bool accumulates = false;
   for (const PlannedCase& entry : DefectCases(PlanOptions{})) {
+    problems.insert(entry.problem);
     stages.insert(entry.spec.config.zero_stage);
     degrees.insert(entry.spec.config.data_degree);
     accumulates |= entry.spec.config.accumulation_steps >= 3;
   }
+  EXPECT_EQ(problems.size(), ExactCases().problems.size());
   EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2}));
   EXPECT_GE(degrees.size(), 3u);
   EXPECT_EQ(degrees.count(1), 0u);

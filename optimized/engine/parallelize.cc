@@ -122,7 +122,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->reducer = MakeReducer(*training, config);
   training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
-  training->optimizer = std::make_unique<ShardedOptimizer>(data, training->shard, *training->backend);
+  training->optimizer = MakeModularOptimizer(data, training->shard, *training->backend);
   // 7. The model last: it sees memory and micro-batches, none of the above.
   training->model = MakeExactModel(data.spec.model.exact(), config.storage, data.spec.seed, config.micro_batch_size,
                                    training->memory, *training->backend);

@@ -4,10 +4,12 @@
 #include "optimized/engine/trace_recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <span>
 #include <utility>
 
+#include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
 #include "conformance/contract/tensor_file.h"
 #include "kernels/bf16.h"
@@ -17,8 +19,13 @@ namespace {
 
 using contract::TensorKind;
 
-int64_t ToInteger(float value) { return static_cast<int64_t>(value); }
-int64_t ToInteger(kernels::BFloat16 value) { return static_cast<int64_t>(kernels::ToFloat(value)); }
+// A cast alone would hide a state that has drifted off the integers.
+int64_t ToInteger(float value) {
+  constexpr float kMaxExact = 16777216;  // 2^24
+  if (std::abs(value) <= kMaxExact && value == std::floor(value)) return static_cast<int64_t>(value);
+  contract::Fail(contract::ErrorCode::kInternal, "a traced value is " + std::to_string(value) + ", not an integer");
+}
+int64_t ToInteger(kernels::BFloat16 value) { return ToInteger(kernels::ToFloat(value)); }
 
 // Calls visit(kind, parameter, begin, values) for every slice that this rank holds.
 template <typename Visit>

@@ -91,7 +91,7 @@ void Update(Training& training, int64_t step, const PhaseMark& mark) {
   mark("step");
   CheckGradients(training, step);
   training.optimizer->Step(
-      step + 1, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
+      {.step = step, .t = step + 1}, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
       [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 

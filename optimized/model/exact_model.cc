@@ -80,12 +80,12 @@ class ExactModel final : public Model {
       memory_.AfterUse(LayerUnit(layer));
     }
     // From here on no weight is read.
-    const std::span<float> dpos_td = parameters_[kPos].gradient;
+    const std::span<float> dpos_td = parameters_[kPos].gradient();
     if (mode == WriteMode::kAssign) std::fill(dpos_td.begin(), dpos_td.end(), 0.0f);
     kernels::PositionBackward<T>(EmbeddingSizes(), dx_mtd_, dpos_td);
     ready(kPos);
     // Always added: the head has written its share of this micro-batch.
-    kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, parameters_[kEmbed].gradient);
+    kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, parameters_[kEmbed].gradient());
     ready(kEmbed);
   }
 
@@ -93,8 +93,7 @@ class ExactModel final : public Model {
   static std::vector<Parameter<T>> MakeParameters(const contract::ExactSpec& spec, const ParameterMemory& memory) {
     std::vector<Parameter<T>> parameters;
     for (const contract::ParameterSpec& p : contract::Parameters(spec)) {
-      const auto numel = static_cast<size_t>(p.numel());
-      parameters.push_back({p.tensor_id, &memory.weights.at(p.tensor_id), {memory.gradients.at(p.tensor_id), numel}});
+      parameters.push_back({p.tensor_id, &memory.weights.at(p.tensor_id), p.numel(), memory.gradients.at(p.tensor_id)});
     }
     return parameters;
   }

@@ -41,7 +41,7 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
   const auto [tokens, d, f] = std::array{sizes_.tokens(), sizes_.spec.width, sizes_.spec.hidden};
   const std::span<T> dz_mtd = scratch_.first_mtd;
   exit_.Backward(dx_mtd, down_z_mtd_, dz_mtd);
-  backend_.MatMul(Dense(r_mtf_, tokens, f).Transposed(), Dense(dz_mtd, tokens, d), Dense(down_fd_.gradient, f, d),
+  backend_.MatMul(Dense(r_mtf_, tokens, f).Transposed(), Dense(dz_mtd, tokens, d), Dense(down_fd_.gradient(), f, d),
                   writes.mode);
   writes.ready(down_fd_.index);
 
@@ -49,7 +49,7 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
   backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(down_fd_.weight(), f, d).Transposed(), Dense(du_mtf, tokens, f),
                   WriteMode::kAssign);
   kernels::FoldReluBackward<T>(du_mtf, up_z_mtf_, sizes_.bound(), sizes_.gradient_bound(), du_mtf);
-  backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du_mtf, tokens, f), Dense(up_df_.gradient, d, f),
+  backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du_mtf, tokens, f), Dense(up_df_.gradient(), d, f),
                   writes.mode);
   writes.ready(up_df_.index);
 

@@ -37,7 +37,7 @@ void TiedHead<T>::Backward(WriteMode mode, std::span<const T> x_mtd, std::span<T
   const int64_t d = sizes_.spec.width;
   const int64_t v = sizes_.spec.vocab;
   backend_.MatMul(Dense(dlogits_mtv_, tokens, v).Transposed(), Dense(h_mtd_, tokens, d),
-                  Dense(embed_vd_.gradient, v, d), mode);
+                  Dense(embed_vd_.gradient(), v, d), mode);
   backend_.MatMul(Dense(dlogits_mtv_, tokens, v), Dense(embed_vd_.weight(), v, d), Dense(dx_mtd, tokens, d),
                   WriteMode::kAssign);
   kernels::FoldForward<T, T>(dx_mtd, sizes_.gradient_bound(), dx_mtd);
