@@ -89,7 +89,7 @@ void CheckGradients(const Training& training, int64_t step) {
 
 void UpdateExact(Training& training, int64_t step) {
   CheckGradients(training, step);
-  training.num_updates += 1;
+  training.num_updates = step + 1;  // no step is skipped
   training.optimizer->Step(
       {.step = step, .t = training.num_updates},
       [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
