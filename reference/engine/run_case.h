@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference as an engine (docs/formats.md): what it can do, and one case from its folder to OUT_DIR with trace,
-// dumps and, in family exact, certificate. It computes the global batch at once in fp64, so storage type, ZeRO stage and bucket size
-// change nothing in it; a layout that has parts (data degree or accumulation above 1) it declines, for it would have no
-// such parts to report.
+// dumps and, in family exact, certificate. It computes the global batch at once in fp64, so storage type, ZeRO stage
+// and bucket size change nothing in it; a layout that has parts (data degree or accumulation above 1) it declines, for
+// it would have no such parts to report.
 #pragma once
 
 #include <filesystem>

@@ -27,7 +27,7 @@ constexpr int64_t kBatch = 6;
 constexpr int64_t kSteps = 4;
 
 // Writes the case into a new folder of the running test, runs it, and returns OUT_DIR.
-std::filesystem::path Run(const contract::CaseData& data) {
+std::filesystem::path OutDirOf(const contract::CaseData& data) {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string(info->test_suite_name()) + "." + info->name();
   for (char& c : name)
@@ -63,9 +63,9 @@ struct Setting {
   bool moment, second_moment;
 };
 
-class RunGpt2Case : public testing::TestWithParam<Setting> {};
+class RunGpt2CaseWith : public testing::TestWithParam<Setting> {};
 
-TEST_P(RunGpt2Case, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
+TEST_P(RunGpt2CaseWith, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
   contract::RunConfig config = Gpt2Config(GetParam().optimizer, kBatch);
   config.params.momentum = GetParam().momentum;
   config.groups = {{"*.bias", 0.5, std::nullopt}};
@@ -73,7 +73,7 @@ TEST_P(RunGpt2Case, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
   contract::CaseData data = MakeGpt2Case(FullModel(), config, kSteps, kFirst);
   data.num_updates = 5;
   data.spec.dump_steps = {8};
-  const std::filesystem::path out = Run(data);
+  const std::filesystem::path out = OutDirOf(data);
   EXPECT_FALSE(std::filesystem::exists(out / "certificate.json"));
   EXPECT_FALSE(std::filesystem::exists(out / "rank0" / "tensors-000007.safetensors"));
   const contract::Trace trace = contract::ReadTrace(out, 0);
@@ -116,7 +116,7 @@ TEST_P(RunGpt2Case, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
   EXPECT_EQ(dump.tensors.size(), num_dumped);
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2Case,
+INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2CaseWith,
                          testing::Values(Setting{"adamw", OptimizerKind::kAdamW, 0, true, true},
                                          Setting{"sgd_momentum", OptimizerKind::kSgd, 0.9, true, false},
                                          Setting{"sgd", OptimizerKind::kSgd, 0, false, false}),
@@ -124,10 +124,10 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2Case,
 
 TEST(RunGpt2Case, GivesTheSameBitsInEveryRunAndOthersWithAnotherSeed) {
   contract::CaseData data = MakeGpt2Case(FullModel(), Gpt2Config(OptimizerKind::kAdamW, kBatch), kSteps);
-  const contract::Trace first = contract::ReadTrace(Run(data), 0);
-  const contract::Trace second = contract::ReadTrace(Run(data), 0);
+  const contract::Trace first = contract::ReadTrace(OutDirOf(data), 0);
+  const contract::Trace second = contract::ReadTrace(OutDirOf(data), 0);
   data.spec.seed = 2;
-  const contract::Trace other = contract::ReadTrace(Run(data), 0);
+  const contract::Trace other = contract::ReadTrace(OutDirOf(data), 0);
   for (size_t i = 0; i < first.steps[3].of(TensorKind::kWeight).size(); ++i) {
     const contract::SliceDigest& slice = first.steps[3].of(TensorKind::kWeight)[i];
     EXPECT_EQ(slice.digest, second.steps[3].of(TensorKind::kWeight)[i].digest) << slice.tensor;
@@ -143,7 +143,7 @@ TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
   config.schedule = {contract::Schedule::Kind::kWarmup, 1e-4, 1e-3, 5, false};
   contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, kSteps);
   data.spec.dump_steps = {1};
-  const std::filesystem::path out = Run(data);
+  const std::filesystem::path out = OutDirOf(data);
   const contract::Trace whole = contract::ReadTrace(out, 0);
   const contract::TensorFile dump = contract::ReadTensorFile(out / "rank0" / "tensors-000001.safetensors");
   contract::CaseData rest = MakeGpt2Case(SmallGpt2(), config, 2, 2);
@@ -155,7 +155,7 @@ TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
     };
     rest.real_state[i] = {values("master/"), values("moment/"), values("second_moment/")};
   }
-  const contract::Trace continued = contract::ReadTrace(Run(rest), 0);
+  const contract::Trace continued = contract::ReadTrace(OutDirOf(rest), 0);
   for (size_t step = 0; step < 2; ++step) {
     EXPECT_NEAR(continued.steps[step].loss, whole.steps[step + 2].loss, 1e-6);
     EXPECT_NEAR(continued.steps[step].real->gradient_norm, whole.steps[step + 2].real->gradient_norm, 1e-6);
@@ -179,7 +179,7 @@ TEST(RunGpt2Case, LearnsARealTextInTwentySteps) {
     config.params.lr = adamw ? 1e-2 : 1e-1;
     contract::CaseData data = MakeGpt2Case(model, config, 20);
     data.batches = contract::MakeBatches(text, model, {1, 0, 20, 12});
-    const contract::Trace trace = contract::ReadTrace(Run(data), 0);
+    const contract::Trace trace = contract::ReadTrace(OutDirOf(data), 0);
     const auto mean = [&](size_t first) {
       double sum = 0;
       for (size_t step = first; step < first + 5; ++step) sum += trace.steps[step].loss;

@@ -37,8 +37,8 @@ class Trainer {
   // Of the last step.
   virtual double loss() const = 0;
   virtual int64_t num_weighted_tokens() const = 0;
-  virtual std::optional<contract::RealStep> real()
-      const = 0;  // the real families: then values are reals, else integers
+  // Of the real families, whose values are reals; without it they are integers.
+  virtual std::optional<contract::RealStep> real() const = 0;
 
   // Of the last step; moments, master and weight after the update. A matrix without elements stands for a parameter
   // that has no such value; no matrix at all, for an optimizer that keeps none.

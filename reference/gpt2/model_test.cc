@@ -22,7 +22,7 @@ constexpr int64_t kSamples = 3;
 constexpr uint64_t kSeed = 5;
 constexpr int64_t kStep = 3;
 
-// No size divides another but heads the width.
+// Heads divide the width; positions, hidden width and vocabulary are other primes.
 contract::Gpt2Spec Spec(bool tied, double dropout) {
   contract::Gpt2Spec spec;
   spec.layers = 2;

@@ -23,6 +23,13 @@ TEST(KeepMask, KeepsWhereTheWordOfTheElementIsAtLeastTheThreshold) {
     EXPECT_EQ(mask[i], contract::Draw(11, Site::kDropoutScores, 3, 2, 35 + i) >= threshold ? 1 : 0) << i;
 }
 
+TEST(KeepMask, KeepsAnElementWhoseWordIsTheThresholdItself) {
+  const uint32_t word = contract::Draw(11, Site::kDropoutScores, 3, 2, 35);
+  const double p = word / 4294967296.0;  // exact
+  EXPECT_EQ(KeepMask(kSite, 1, 1, p)[0], 1);
+  EXPECT_EQ(KeepMask(kSite, 1, 1, (word + 1.0) / 4294967296.0)[0], 0);
+}
+
 TEST(KeepMask, DropsAboutTheShareThatIsAskedFor) {
   for (const double p : {0.1, 0.5, 0.9}) {
     const Matrix mask = KeepMask(kSite, 100, 100, p);

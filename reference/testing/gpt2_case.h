@@ -12,7 +12,7 @@
 
 namespace plumbline::reference {
 
-// Layers, width, heads, positions, hidden, vocab; no dropout, tied head. No size divides another but heads the width.
+// No dropout, tied head. Heads divide the width; positions, hidden width and vocabulary are other primes.
 inline contract::Gpt2Spec SmallGpt2() {
   contract::Gpt2Spec spec;
   spec.layers = 2;
