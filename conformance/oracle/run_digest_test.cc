@@ -57,6 +57,13 @@ TEST(MergeTraces, FailsWhenARankLeavesOutWhatItsStageDoesNotShard) {
   }
 }
 
+TEST(MergeTraces, FailsOnAHoleBetweenSlices) {
+  auto traces = ExampleTraces(3, 1);
+  auto& slices = traces[1].steps[1].of(TensorKind::kMaster);
+  slices.erase(slices.begin());  // the middle third of the first tensor
+  ExpectFail(MergeTraces(ExampleCase(3, 1), traces), "trace", "are on no rank");
+}
+
 TEST(MergeTraces, FailsOnOverlappingSlices) {
   auto traces = ExampleTraces(2, 1);
   traces[1].steps[0].of(TensorKind::kGradient)[0].begin -= 1;

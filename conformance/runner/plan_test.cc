@@ -75,6 +75,14 @@ TEST(MakePlan, LeavesTheWitnessOutForAForeignEngine) {
   for (const PlannedCase& entry : MakePlan(options).cases) EXPECT_EQ(entry.role, Role::kCandidate);
 }
 
+TEST(MakePlan, RunsEveryCaseForAllStepsOfItsProblem) {
+  const Plan plan = MakePlan(PlanOptions{});
+  for (const PlannedCase& entry : plan.cases) {
+    EXPECT_EQ(entry.spec.steps, plan.list.problems[static_cast<size_t>(entry.problem)].steps) << entry.id;
+    EXPECT_GT(entry.spec.seed, uint64_t{1} << 32) << "a seed of 64 bits";
+  }
+}
+
 TEST(DefectCases, HaveEveryProblemStageSeveralRanksAndAccumulation) {
   std::set<int> problems;
   std::set<int64_t> stages;

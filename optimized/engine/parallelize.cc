@@ -11,6 +11,7 @@
 #include "optimized/backend/counting_backend.h"
 #include "optimized/backend/cpu_backend.h"
 #include "optimized/model/exact_model.h"
+#include "optimized/model/gpt2_model.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -23,7 +24,9 @@ using contract::DType;
 
 void RequireSupported(const contract::Case& spec) {
   const contract::RunConfig& config = spec.config;
-  if (!spec.model.is_exact()) Unsupported("family is " + std::string(spec.model.family()) + "; supported: exact");
+  if (!spec.model.is_exact() && !spec.model.gpt2().frozen.empty()) {
+    Unsupported("model.frozen names parameters; supported: none");
+  }
   if (config.zero_stage > 3) {
     Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
@@ -63,10 +66,18 @@ std::unique_ptr<WeightStore> MakeWeights(Training& training, const contract::Run
   return MakeResidentWeights(inputs, config.zero_stage >= 1);
 }
 
+std::vector<float> InitialWeights(const contract::CaseData& data, const WeightSlice& slice) {
+  const auto part = [&](const auto& values) {
+    const auto first = values.begin() + slice.begin;
+    return std::vector<float>(first, first + slice.values.elems);
+  };
+  return data.spec.model.is_exact() ? part(data.state[slice.parameter].weight)
+                                    : part(data.real_state[slice.parameter].master);
+}
+
 void LoadWeights(const contract::CaseData& data, const WeightStore& weights) {
   for (const WeightSlice& slice : weights.Held()) {
-    const auto first = data.state[slice.parameter].weight.begin() + slice.begin;
-    const std::vector<float> wide(first, first + slice.values.elems);
+    const std::vector<float> wide = InitialWeights(data, slice);
     const auto elems = static_cast<size_t>(slice.values.elems);
     if (slice.values.dtype == DType::kBF16) {
       kernels::Cast<float, kernels::BFloat16>(wide,
@@ -95,6 +106,20 @@ std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const con
   }
 }
 
+ModelOutline OutlineOf(const contract::ModelSpec& model) {
+  return model.is_exact() ? ExactOutline(model.exact()) : Gpt2Outline(model.gpt2());
+}
+
+std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
+  const contract::RunConfig& config = spec.config;
+  if (spec.model.is_exact()) {
+    return MakeExactModel(spec.model.exact(), config.storage, spec.seed, config.micro_batch_size, training.memory,
+                          *training.backend);
+  }
+  return MakeGpt2Model(spec.model.gpt2(), config.storage, spec.seed, config.micro_batch_size, training.memory,
+                       *training.backend);
+}
+
 }  // namespace
 
 std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicator& communicator) {
@@ -108,7 +133,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   // 1. Device, in the thread that will use it, with the books of its memory.
   training->backend = MakeCountingBackend(MakeCpuBackend(), training->memory_ledger);
   // 2. Buckets: fixed by model, config and world alone, hence equal on all ranks.
-  PlanBucketsOfStage(data, ExactOutline(data.spec.model.exact()), *training);
+  PlanBucketsOfStage(data, OutlineOf(data.spec.model), *training);
   // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.
   const bool is_sharded = config.zero_stage >= 1;
   training->shard =
@@ -122,10 +147,17 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->reducer = MakeReducer(*training, config);
   training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
-  training->optimizer = MakeModularOptimizer(data, training->shard, *training->backend);
-  // 7. The model last: it sees memory and micro-batches, none of the above.
-  training->model = MakeExactModel(data.spec.model.exact(), config.storage, data.spec.seed, config.micro_batch_size,
-                                   training->memory, *training->backend);
+  const bool is_exact = data.spec.model.is_exact();
+  training->num_updates = data.num_updates;
+  training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
+                                 : MakeRealOptimizer(data, training->shard, *training->backend);
+  // 7. The norm over shards, by which real families clip and skip.
+  if (!is_exact) {
+    training->norm = std::make_unique<GradientNorm>(GradientNormInputs{
+        training->shard, is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout});
+  }
+  // 8. The model last: it sees memory and micro-batches, none of the above.
+  training->model = MakeModel(data.spec, *training);
   return training;
 }
 

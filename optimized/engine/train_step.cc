@@ -9,6 +9,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
 #include "optimized/engine/integrality.h"
+#include "optimized/optimizer/parameter_groups.h"
 #include "optimized/partition/sample_plan.h"
 
 namespace plumbline::optimized {
@@ -42,7 +43,7 @@ void PostTokenCount(Training& training, int64_t step) {
                                                              {"tokens", training.timeout, kScalarStream});
 }
 
-// 1 / N of the global batch. Exact: N is a power of two.
+// 1 / N of the global batch. Exact in family exact, where N is a power of two.
 float InverseTokens(Training& training, int64_t step) {
   training.tokens_reduced.Wait();
   if (!(training.tokens >= 1)) {
@@ -86,13 +87,37 @@ void CheckGradients(const Training& training, int64_t step) {
   }
 }
 
-void Update(Training& training, int64_t step, const PhaseMark& mark) {
+void UpdateExact(Training& training, int64_t step) {
+  CheckGradients(training, step);
+  training.num_updates = step + 1;  // no step is skipped
+  training.optimizer->Step(
+      {.step = step, .t = training.num_updates},
+      [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
+      [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
+}
+
+// All ranks have the same norm, and so they clip alike and skip together.
+void UpdateReal(Training& training, int64_t step, StepResult& result) {
+  const auto gradient = [&](const ShardSlice& slice) { return training.reducer->Complete(slice); };
+  const GradientNorm::Result norm = training.norm->Compute(gradient);
+  result.gradient_norm = norm.norm;
+  result.skipped = !norm.all_finite;
+  if (result.skipped) return;
+  training.num_updates += 1;
+  training.optimizer->Step({.step = step,
+                            .t = training.num_updates,
+                            .gradient_scale = ClipCoefficient(training.data->spec.config.gradient_clipping, norm.norm)},
+                           gradient, [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
+}
+
+void Update(Training& training, int64_t step, const PhaseMark& mark, StepResult& result) {
   const ScopedRange range(Category::kOptimizer, contract::range::kOptimizerStep);
   mark("step");
-  CheckGradients(training, step);
-  training.optimizer->Step(
-      {.step = step, .t = step + 1}, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
-      [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
+  if (training.norm) {
+    UpdateReal(training, step, result);
+  } else {
+    UpdateExact(training, step);
+  }
 }
 
 void PublishWeights(Training& training) {
@@ -115,11 +140,15 @@ StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
     if (a + 1 == accumulation_steps) PostLoss(training);
     FinishReduction(training, mark);
   }
-  Update(training, step, mark);
+  StepResult result;
+  Update(training, step, mark, result);
   PublishWeights(training);
   training.loss_reduced.Wait();
   const std::chrono::duration<double, std::micro> step_time = std::chrono::steady_clock::now() - begin;
-  return {training.loss, static_cast<int64_t>(training.tokens), {step_time.count(), 0}};
+  result.loss = training.loss;
+  result.tokens = static_cast<int64_t>(training.tokens);
+  result.timings.step_us = step_time.count();
+  return result;
 }
 
 }  // namespace plumbline::optimized

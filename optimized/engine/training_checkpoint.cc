@@ -23,6 +23,9 @@ std::vector<CheckpointSlice> Slices(const Training& training) {
     if (training.optimizer->has_moment()) {
       slices.push_back({"moment" + place, AsBuffer(training.optimizer->Moment(slice))});
     }
+    if (training.optimizer->has_second_moment()) {
+      slices.push_back({"second_moment" + place, AsBuffer(training.optimizer->SecondMoment(slice))});
+    }
     slices.push_back({"weight" + place, training.weights->Updated(slice)});
   }
   return slices;
