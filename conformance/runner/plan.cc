@@ -123,6 +123,8 @@ std::vector<PlannedCase> DefectCases(const PlanOptions& options) {
       {{"data", "3"}, {"zero", "2"}, {"accumulation", "4"}},
       {{"data", "4"}, {"zero", "1"}, {"accumulation", "1"}},
       {{"data", "8"}, {"zero", "2"}, {"accumulation", "3"}},
+      {{"data", "3"}, {"zero", "3tight"}, {"accumulation", "3"}},
+      {{"data", "2"}, {"zero", "3"}, {"accumulation", "4"}},
       {{"problem", "sgd-v19"}, {"data", "4"}, {"accumulation", "4"}},
       {{"problem", "wide-v5"}, {"zero", "2"}, {"accumulation", "4"}},
   };

@@ -95,7 +95,7 @@ TEST(DefectCases, HaveEveryProblemStageSeveralRanksAndAccumulation) {
     accumulates |= entry.spec.config.accumulation_steps >= 3;
   }
   EXPECT_EQ(problems.size(), ExactCases().problems.size());
-  EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2}));
+  EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2, 3}));
   EXPECT_GE(degrees.size(), 3u);
   EXPECT_EQ(degrees.count(1), 0u);
   EXPECT_TRUE(accumulates);
@@ -106,7 +106,7 @@ contract::EngineDescription AbleEngine() {
   description.families = {"exact"};
   description.dtypes = {"fp32", "bf16"};
   description.optimizers = {"ModularMomentum", "ModularSGD"};
-  description.zero_stages = {0, 1, 2};
+  description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 8;
   description.features = {"dropout", "grouped_heads", "accumulation"};
   return description;
@@ -137,7 +137,7 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   EXPECT_TRUE(any(description, "ModularSGD"));
   description = AbleEngine();
   description.zero_stages = {0, 1};
-  EXPECT_TRUE(any(description, "zero stage 2"));
+  EXPECT_TRUE(any(description, "zero stage 2") && any(description, "zero stage 3"));
   description = AbleEngine();
   description.max_data_degree = 4;
   EXPECT_TRUE(any(description, "max_data_degree is 4"));
