@@ -49,6 +49,15 @@ TEST(ExpectedComm, PutsAParameterAsLargeAsTheBucketOrLargerIntoOneOfItsOwn) {
   }
 }
 
+TEST(ExpectedComm, ClosesABucketThatIsExactlyFullOnlyBeforeTheNextParameter) {
+  contract::RunConfig config = ExampleCase(2).config;
+  config.zero_stage = 1;
+  config.reduce_bucket_elems = 18;  // {down} {up} {o, v} {k, q} {pos} {embed}: 9 + 9 fits
+  EXPECT_EQ(ExpectedComm(ExampleCase(2).model, config).at("reduce_scatter").calls, 6);
+  config.reduce_bucket_elems = 17;  // one each
+  EXPECT_EQ(ExpectedComm(ExampleCase(2).model, config).at("reduce_scatter").calls, 8);
+}
+
 TEST(ExpectedComm, IsEmptyForOneRank) {
   for (int64_t stage : {0, 1, 2}) EXPECT_TRUE(ExpectedComm(ExampleCase(1).model, ExampleCase(1, stage).config).empty());
 }

@@ -46,6 +46,16 @@ TEST(MergeTraces, FailsOnAMissingSlice) {
   ExpectFail(MergeTraces(ExampleCase(2, 1), traces), "trace", "step 2: master of");
 }
 
+TEST(MergeTraces, FailsOnAHoleAtTheBeginningOrInTheMiddle) {
+  auto traces = ExampleTraces(3, 1);
+  traces[0].steps[1].of(TensorKind::kGradient)[0].begin += 1;
+  ExpectFail(MergeTraces(ExampleCase(3, 1), traces), "trace", "elements [0, 1) are on no rank");
+  traces = ExampleTraces(3, 1);
+  auto& slices = traces[1].steps[3].of(TensorKind::kMoment);
+  slices.erase(slices.begin());
+  ExpectFail(MergeTraces(ExampleCase(3, 1), traces), "trace", "are on no rank");
+}
+
 TEST(MergeTraces, FailsOnOverlappingSlices) {
   auto traces = ExampleTraces(2, 1);
   traces[1].steps[0].of(TensorKind::kGradient)[0].begin -= 1;
