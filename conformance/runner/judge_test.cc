@@ -57,6 +57,15 @@ TEST(Judge, IsVacuousWhereEqualityCouldNotHaveShownAFault) {
   }
 }
 
+TEST(Judge, AsksTheCertificateForTheStorageTypeOfTheCase) {
+  Truth truth = LiveTruth();
+  truth.certificate.quantities["stored"].max = 257;
+  contract::Case spec = ExampleCase(1);
+  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kPass);
+  spec.config.storage = contract::DType::kBF16;
+  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kVacuous);
+}
+
 TEST(Judge, PrefersAFailureToVacuous) {
   Truth truth = LiveTruth();
   truth.checks[0].outcome = CheckOutcome::kVacuous;
