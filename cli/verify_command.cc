@@ -108,6 +108,7 @@ std::string Quoted(const std::string& word) {
 std::string ReproducePrefix(const Options& options) {
   std::string line = "./plumbline verify --seed " + options.seed;
   if (!options.text.empty()) line += " --text " + Quoted(options.text);
+  if (options.timeout_s != Options{}.timeout_s) line += fmt::format(" --timeout {}", options.timeout_s);
   if (!options.engine.empty()) line += " --engine " + Quoted(options.engine);
   return line;
 }
@@ -189,19 +190,28 @@ Command AddVerify(CLI::App& app) {
   command->add_flag("--list", options->list, "Print the ids of the selected cases and run nothing");
   command->add_flag("--dry-run", options->dry_run,
                     "Print each selected case's resolved config and predicted collectives, one JSON object a line");
-  command->add_option("--case", options->case_id, "Run exactly this case");
-  command->add_option("--filter", options->filter, "Run the cases whose id matches this shell pattern");
-  command->add_option("--shard", options->shard, "Run part i of n (i/n) of the selection; see `plumbline merge`");
-  command->add_option("--engine", options->engine, "Judge this program instead of our own engine (docs/formats.md)");
-  command->add_option("--expect-unsupported", options->expect_unsupported,
-                      "Cases that the engine may decline, as a shell pattern; repeatable");
-  command->add_option("--text", options->text, "Text or token file to train on (default: LICENSE)");
+  command->add_option("--case", options->case_id, "Run exactly this case")->type_name("ID");
+  command
+      ->add_option("--filter", options->filter,
+                   "Run the cases whose whole id matches this shell pattern, '*/data3-*' say")
+      ->type_name("PATTERN");
+  command->add_option("--shard", options->shard, "Run part i of n (i/n) of the selection; see `plumbline merge`")
+      ->type_name("i/n");
+  command->add_option("--engine", options->engine, "Judge this program instead of our own engine (docs/formats.md)")
+      ->type_name("PROGRAM");
+  command
+      ->add_option("--expect-unsupported", options->expect_unsupported,
+                   "Cases that the engine may decline, as a shell pattern; repeatable")
+      ->type_name("PATTERN");
+  command->add_option("--text", options->text, "Text or token file to train on (default: LICENSE)")->type_name("FILE");
   command->add_option("--seed", options->seed, "Seed of data, weights and dropout (default: 1)");
   command->add_option("--jobs", options->jobs, "Engines that run at once (default: number of processors)")
       ->check(CLI::Range(1, kMaxJobs));
-  command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)");
-  command->add_option("--out", options->out,
-                      "New or empty folder for the results (default: a new one in plumbline-out/)");
+  command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)")
+      ->type_name("SECONDS");
+  command
+      ->add_option("--out", options->out, "New or empty folder for the results (default: a new one in plumbline-out/)")
+      ->type_name("FOLDER");
   command->add_flag("--self-test", options->self_test, "Only show that the checks catch planted defects");
   command->add_flag("--no-self-test", options->no_self_test, "Leave the planted defects out");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");

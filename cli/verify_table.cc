@@ -45,21 +45,30 @@ std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
   return rows;
 }
 
+std::string Counted(int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// "2 FAIL, 18 UNSUPPORTED"
+std::string OtherVerdicts(const reports::VerdictTotals& totals) {
+  std::string text;
+  for (Verdict verdict : reports::kVerdicts) {
+    const int64_t count = totals.of(verdict);
+    if (verdict == Verdict::kPass || count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, reports::Name(verdict));
+  }
+  return text.empty() ? "-" : text;
+}
+
+// The last column may be of any width.
 std::string CaseTable(const Record& record) {
-  std::string text = fmt::format("{:<18}{:<12}{:>6}{:>6}{:>12}{:>7}{:>7}{:>20}\n", "engine", "problem", "cases", "PASS",
-                                 "other", "ranks", "steps", "digests compared");
+  constexpr const char* kFormat = "{:<18} {:<11} {:>5} {:>5} {:>8} {:>5} {:>5}  {}\n";
+  std::string text = fmt::format(kFormat, "engine", "problem", "ranks", "steps", "digests", "cases", "PASS", "other");
   for (const auto& [key, row] : Rows(record)) {
     const std::string ranks = row.min_ranks == row.max_ranks ? std::to_string(row.max_ranks)
                                                              : fmt::format("{}-{}", row.min_ranks, row.max_ranks);
-    std::string other;
-    for (Verdict verdict : reports::kVerdicts) {
-      const int64_t count = row.totals.of(verdict);
-      if (verdict != Verdict::kPass && count > 0) {
-        other += fmt::format("{}{} {}", other.empty() ? "" : ", ", count, reports::Name(verdict));
-      }
-    }
-    text += fmt::format("{:<18}{:<12}{:>6}{:>6}{:>12}{:>7}{:>7}{:>20}\n", key.first, key.second, row.totals.sum(),
-                        row.totals.pass, other.empty() ? "-" : other, ranks, row.steps, row.compared);
+    text += fmt::format(kFormat, key.first, key.second, ranks, row.steps, row.compared, row.totals.sum(),
+                        row.totals.pass, OtherVerdicts(row.totals));
   }
   return text;
 }
@@ -68,15 +77,30 @@ std::string Line(const CaseRecord& entry) {
   return fmt::format("{:<12}{}  {:.2f} s\n", reports::Name(entry.verdict), entry.id, entry.seconds);
 }
 
+// Cases that the engine declined for the same reason are one line.
+std::string Declined(const Record& record) {
+  std::map<std::string, int64_t> reasons;
+  for (const CaseRecord& entry : record.cases) {
+    if (entry.verdict == Verdict::kUnsupported && !entry.expected_unsupported) ++reasons[entry.message];
+  }
+  std::string text;
+  for (const auto& [reason, count] : reasons) {
+    text += fmt::format("UNSUPPORTED {}: {}\n", Counted(count, "case"), reason);
+  }
+  if (!text.empty()) text += "            --expect-unsupported PATTERN names cases that the engine may decline\n";
+  return text;
+}
+
 std::string Findings(const Record& record, bool verbose) {
   std::string text;
   for (const CaseRecord& entry : record.cases) {
-    const bool quiet = entry.verdict == Verdict::kPass || entry.expected_unsupported;
+    const bool quiet = entry.verdict == Verdict::kPass || entry.verdict == Verdict::kUnsupported;
     if (quiet && !verbose) continue;
     text += Line(entry);
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
     if (!quiet && entry.verdict != Verdict::kNotRun) text += fmt::format("            {}\n", entry.reproduce);
   }
+  text += Declined(record);
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -107,16 +131,19 @@ std::string DefectTable(const Record& record) {
 }
 
 std::string Summary(const Record& record) {
-  std::string text = fmt::format("{} cases:", record.listed);
+  std::string text = Counted(record.listed, "case") + ":";
   for (Verdict verdict : reports::kVerdicts) {
     const int64_t count = record.totals.of(verdict);
     if (count > 0) text += fmt::format(" {} {}", count, reports::Name(verdict));
   }
-  if (record.listed == 0) text += " none was selected";
+  if (record.listed == 0) text += " none was selected (--list shows the ids; a pattern must match the whole id)";
   text += ".";
   const auto caught = std::count_if(record.defects.begin(), record.defects.end(),
                                     [](const reports::DefectRecord& defect) { return defect.caught; });
   if (!record.defects.empty()) text += fmt::format(" {} of {} planted defects caught.", caught, record.defects.size());
+  if (!record.missing_shards.empty()) {
+    text += fmt::format(" Missing shards: {} (of {}).", fmt::join(record.missing_shards, ", "), record.shard.count);
+  }
   if (record.interrupted) text += " Interrupted.";
   return "\n" + text + "\n";
 }

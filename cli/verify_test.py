@@ -90,6 +90,12 @@ class Verdicts(Case):
                 self.assertGreater(checks[name]["compared"], 0, name)
         self.assertIn(f"{len(record['cases'])} cases: {len(record['cases'])} PASS.", done.stdout)
 
+    def test_the_witness_runs_its_own_engine(self):
+        done, record = self.verify("--case", "exact/sgd-v19/torch_eager-fp32")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual([case["engine"] for case in record["cases"]], ["torch_eager"])
+        self.assertIn("libtorch", record["environment"])
+
     def test_junit_has_each_case(self):
         out = self.dir / "results"
         self.assertEqual(run("verify", "--filter", FILTER, "--out", out).returncode, 0)

@@ -13,6 +13,12 @@ struct BFloat16 {
 };
 static_assert(sizeof(BFloat16) == 2);
 
+// The largest relative change by one rounding to nearest in T, for values in T's normal range.
+template <typename T>
+inline constexpr double kUnitRoundoff = 0x1p-24;
+template <>
+inline constexpr double kUnitRoundoff<BFloat16> = 0x1p-8;
+
 inline float ToFloat(float value) { return value; }
 inline float ToFloat(BFloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
 

@@ -42,7 +42,7 @@ TEST(ExactCases, TrainLongEnoughForOneUnitToSpread) {
 TEST(ExactCases, HaveEveryValueOfEveryAxisThatTheIssueOfUsersNames) {
   const CaseList list = ExactCases();
   for (int64_t degree : {1, 2, 3, 4, 8}) {
-    for (int64_t stage : {0, 1, 2}) {
+    for (int64_t stage : {0, 1, 2, 3}) {
       EXPECT_TRUE(Any(list,
                       [&](const CaseSpec& spec, const Problem&) {
                         return spec.config.data_degree == degree && spec.config.zero_stage == stage;
@@ -90,7 +90,8 @@ TEST(ExactCases, HaveTheTraps) {
   })) << "an optimizer without moments";
 }
 
-// The factor 2 of dropout keeps the lowest bit of every U under modular SGD: half of all single units would be forgotten.
+// The factor 2 of dropout keeps the lowest bit of every U under modular SGD: half of all single units would be
+// forgotten.
 TEST(ExactCases, NeverCombineModularSgdWithDropout) {
   for (const Problem& problem : ExactCases().problems) {
     EXPECT_FALSE(problem.model.dropout && problem.optimizer == contract::OptimizerKind::kModularSgd) << problem.name;

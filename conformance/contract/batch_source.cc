@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <string>
@@ -169,20 +171,76 @@ int32_t TokenAt(const TokenSource& source, int64_t index, int64_t vocab) {
   return source.reduce_modulo_vocab ? static_cast<int32_t>(token % vocab) : token;
 }
 
-void CheckSource(const TokenSource& source, const ExactSpec& model) {
+void CheckSource(const TokenSource& source, const ModelSpec& model) {
   const auto length = static_cast<int64_t>(source.tokens.size());
-  if (length < model.positions + 1) {
+  if (length < model.positions() + 1) {
     Fail(ErrorCode::kInvalidArgument, "text: has " + std::to_string(length) + " tokens; allowed: at least " +
-                                          std::to_string(model.positions + 1) + ", one sample and its last label");
+                                          std::to_string(model.positions() + 1) + ", one sample and its last label");
   }
   if (source.reduce_modulo_vocab) return;
   for (int64_t i = 0; i < length; ++i) {
     const int32_t token = source.tokens[static_cast<size_t>(i)];
-    if (token < model.vocab) continue;
+    if (token < model.vocab()) continue;
     Fail(ErrorCode::kInvalidArgument, "token file: token " + std::to_string(i) + " is " + std::to_string(token) +
-                                          "; allowed: 0 to " + std::to_string(model.vocab - 1) +
+                                          "; allowed: 0 to " + std::to_string(model.vocab() - 1) +
                                           ", the vocabulary of the case");
   }
+}
+
+void CheckWeightedTokens(int64_t batch, int64_t positions) {
+  constexpr int64_t kOddStep = 1;
+  if (NumWeightedTokens(batch, positions, kOddStep) > batch) return;
+  Fail(ErrorCode::kInvalidArgument, "model.positions is " + std::to_string(positions) +
+                                        "; allowed: enough for more weighted tokens than samples in odd steps");
+}
+
+// Real families: u is 0 for a quarter, a half or three quarters of a sample's tokens, never for its first.
+std::vector<int32_t> MaskWeights(const StepShape& shape) {
+  constexpr uint32_t kQuarter = uint32_t{1} << 30;
+  std::vector<int32_t> weights;
+  for (int64_t i = 0; i < shape.numel(); ++i) {
+    const auto quarters = static_cast<uint32_t>(1 + (i / shape.positions) % 3);
+    const bool dropped = Draw(shape.seed, Site::kRealLossWeight, shape.step, 0, i) < kQuarter * quarters;
+    weights.push_back(dropped && i % shape.positions != 0 ? 0 : 1);
+  }
+  return weights;
+}
+
+void AppendTokens(const TokenSource& source, const ModelSpec& model, const BatchRequest& request, int64_t step,
+                  Batches& batches) {
+  const int64_t num_starts = static_cast<int64_t>(source.tokens.size()) - model.positions();
+  for (int64_t sample = 0; sample < request.batch; ++sample) {
+    const int64_t start = Below(Draw(request.seed, Site::kSampleStart, step, 0, sample), num_starts);
+    for (int64_t position = 0; position < model.positions(); ++position) {
+      batches.tokens.push_back(TokenAt(source, start + position, model.vocab()));
+      batches.labels.push_back(TokenAt(source, start + position + 1, model.vocab()));
+    }
+  }
+}
+
+// A normal value of mean 0 and variance 1 (Box, Muller 1958).
+double Normal(uint64_t seed, int64_t tensor_id, int64_t index) {
+  constexpr double kTwoPow32 = 4294967296.0;
+  const double first = (Draw(seed, Site::kNormalFirst, 0, tensor_id, index) + 1.0) / kTwoPow32;
+  const double second = Draw(seed, Site::kNormalSecond, 0, tensor_id, index) / kTwoPow32;
+  return std::sqrt(-2 * std::log(first)) * std::cos(2 * std::numbers::pi * second);
+}
+
+// Mean and standard deviation of a parameter's initial values.
+struct InitialDistribution {
+  double mean = 0;
+  double deviation = 0;
+};
+
+InitialDistribution DistributionOf(const Gpt2Spec& model, const ParameterSpec& parameter) {
+  constexpr double kDeviation = 0.02;
+  constexpr double kNormDeviation = 0.1;
+  const std::string& name = parameter.name;
+  const bool is_bias = name.ends_with(".bias");
+  if (!is_bias && name.find("norm") != std::string::npos) return {1, kNormDeviation};
+  const bool into_stream = name.find("attn.out.") != std::string::npos || name.find("mlp.down.") != std::string::npos;
+  if (!is_bias && into_stream) return {0, kDeviation / std::sqrt(2.0 * static_cast<double>(model.layers))};
+  return {0, kDeviation};
 }
 
 }  // namespace
@@ -199,32 +257,25 @@ TokenSource ReadTokenSource(const std::filesystem::path& path) {
   return source;
 }
 
-int64_t NumWeightedTokens(int64_t batch, int64_t positions) {
+int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step) {
   const int64_t limit = 2 * batch * positions / 3;
-  return limit == 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
+  const int64_t even = limit == 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
+  return step % 2 == 0 ? even : even / 2;
 }
 
-Batches MakeBatches(const TokenSource& source, const ExactSpec& model, uint64_t seed, int64_t steps, int64_t batch) {
+Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request) {
   CheckSource(source, model);
-  if (batch < 1) {
-    Fail(ErrorCode::kInvalidArgument, "train_batch_size is " + std::to_string(batch) + "; allowed: at least 1");
+  const int64_t positions = model.positions();
+  if (request.batch < 1) {
+    Fail(ErrorCode::kInvalidArgument, "train_batch_size is " + std::to_string(request.batch) + "; allowed: at least 1");
   }
-  const int64_t num_weighted = NumWeightedTokens(batch, model.positions);
-  if (num_weighted < 2 * batch) {
-    Fail(ErrorCode::kInvalidArgument, "model.positions is " + std::to_string(model.positions) +
-                                          "; allowed: enough for two weighted tokens a sample on average");
-  }
-  Batches batches{steps, batch, model.positions, {}, {}, {}};
-  const int64_t num_starts = static_cast<int64_t>(source.tokens.size()) - model.positions;
-  for (int64_t step = 0; step < steps; ++step) {
-    for (int64_t sample = 0; sample < batch; ++sample) {
-      const int64_t start = Below(Draw(seed, Site::kSampleStart, step, 0, sample), num_starts);
-      for (int64_t position = 0; position < model.positions; ++position) {
-        batches.tokens.push_back(TokenAt(source, start + position, model.vocab));
-        batches.labels.push_back(TokenAt(source, start + position + 1, model.vocab));
-      }
-    }
-    const std::vector<int32_t> weights = LossWeights({seed, step, batch, model.positions, num_weighted});
+  if (model.is_exact()) CheckWeightedTokens(request.batch, positions);
+  Batches batches{request.steps, request.batch, positions, {}, {}, {}, request.first_step};
+  for (int64_t step = request.first_step; step < request.first_step + request.steps; ++step) {
+    AppendTokens(source, model, request, step, batches);
+    const StepShape shape{request.seed, step, request.batch, positions,
+                          NumWeightedTokens(request.batch, positions, step)};
+    const std::vector<int32_t> weights = model.is_exact() ? LossWeights(shape) : MaskWeights(shape);
     batches.loss_weights.insert(batches.loss_weights.end(), weights.begin(), weights.end());
   }
   return batches;
@@ -243,6 +294,23 @@ std::vector<ParameterState> MakeInitialState(const ExactSpec& model, OptimizerKi
                              Below(Draw(seed, Site::kInitialMaster, 0, parameter.tensor_id, i), 8));
     }
     if (optimizer == OptimizerKind::kModularMomentum) entry.moment.assign(entry.weight.size(), 0);
+  }
+  return state;
+}
+
+std::vector<RealParameterState> MakeInitialRealState(const Gpt2Spec& model, const RunConfig& config, uint64_t seed) {
+  std::vector<RealParameterState> state;
+  for (const ParameterSpec& parameter : Parameters(model)) {
+    RealParameterState& entry = state.emplace_back();
+    const InitialDistribution distribution = DistributionOf(model, parameter);
+    for (int64_t i = 0; i < parameter.numel(); ++i) {
+      entry.master.push_back(
+          static_cast<float>(distribution.mean + distribution.deviation * Normal(seed, parameter.tensor_id, i)));
+    }
+    if (parameter.frozen) continue;
+    const auto numel = static_cast<size_t>(parameter.numel());
+    if (HasMoment(config)) entry.moment.assign(numel, 0);
+    if (HasSecondMoment(config)) entry.second_moment.assign(numel, 0);
   }
   return state;
 }

@@ -22,13 +22,24 @@ struct TokenSource {
 // InvalidArgument for an empty or unreadable file.
 TokenSource ReadTokenSource(const std::filesystem::path& path);
 
-// InvalidArgument if the source is shorter than positions + 1 tokens, a token is outside the vocabulary, or N < 2B.
-Batches MakeBatches(const TokenSource& source, const ExactSpec& model, uint64_t seed, int64_t steps, int64_t batch);
+// Batches of the steps first_step ... first_step + steps - 1. InvalidArgument if the source is shorter than positions +
+// 1 tokens, a token is outside the vocabulary, or in family exact N <= B.
+struct BatchRequest {
+  uint64_t seed = 0;
+  int64_t first_step = 0;
+  int64_t steps = 0;
+  int64_t batch = 0;
+};
+Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request);
 
-// Number of weighted tokens of a step: the largest power of two that is at most 2/3 of batch * positions.
-int64_t NumWeightedTokens(int64_t batch, int64_t positions);
+// Number of weighted tokens of a step: the largest power of two that is at most 2/3 of batch * positions, half of that in
+// odd steps.
+int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step);
 
 // Initial W, U and M (docs/exact-family.md, "Random draws").
 std::vector<ParameterState> MakeInitialState(const ExactSpec& model, OptimizerKind optimizer, uint64_t seed);
+
+// Initial master weights of a real family, with moments of zero where the optimizer keeps them (docs/semantics.md).
+std::vector<RealParameterState> MakeInitialRealState(const Gpt2Spec& model, const RunConfig& config, uint64_t seed);
 
 }  // namespace plumbline::contract

@@ -45,7 +45,7 @@ TokenSource Text(int64_t length) {
 }
 
 // Shapes (B, T) with prime, odd, indivisible and very divisible batches.
-constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 8},  {2, 5},  {3, 7},  {4, 8}, {5, 9},
+constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 8},  {2, 8},  {3, 7},  {4, 8}, {5, 9},
                                                    {6, 11}, {8, 16}, {12, 8}, {24, 9}};
 
 std::vector<int32_t> StepOf(const std::vector<int32_t>& values, const Batches& batches, int64_t step) {
@@ -67,23 +67,26 @@ std::vector<int64_t> WeightedTokens(const Batches& batches, int64_t step) {
 
 bool Differ(const std::vector<int64_t>& counts) { return std::set<int64_t>(counts.begin(), counts.end()).size() > 1; }
 
-TEST(NumWeightedTokens, IsTheLargestPowerOfTwoWithinTwoThirds) {
+TEST(NumWeightedTokens, IsTheLargestPowerOfTwoWithinTwoThirdsAndHalfOfThatInOddSteps) {
   for (int64_t batch = 1; batch <= 20; ++batch) {
     for (int64_t positions = 1; positions <= 40; ++positions) {
-      const int64_t count = NumWeightedTokens(batch, positions);
+      const int64_t count = NumWeightedTokens(batch, positions, 6);
       int64_t expected = 0;
       for (int64_t power = 1; 3 * power <= 2 * batch * positions; power *= 2) expected = power;
       EXPECT_EQ(count, expected) << batch << " " << positions;
+      EXPECT_EQ(NumWeightedTokens(batch, positions, 7), expected / 2) << batch << " " << positions;
     }
   }
 }
 
 TEST(MakeBatches, WeighsExactlyNTokensAndOneInEachSampleWithNOrFiveN) {
   for (const auto& [batch, positions] : kShapes) {
-    const Batches batches = MakeBatches(Text(300), Model(positions), 1, 200, batch);
-    const int64_t n = NumWeightedTokens(batch, positions);
+    const Batches batches = MakeBatches(Text(300), Model(positions), {1, 0, 200, batch});
+    double expected = 0;  // half of all weighted tokens
     int64_t num_heavy = 0;
     for (int64_t step = 0; step < 200; ++step) {
+      const int64_t n = NumWeightedTokens(batch, positions, step);
+      expected += static_cast<double>(n) / 2;
       const std::vector<int64_t> counts = WeightedTokens(batches, step);
       int64_t total = 0;
       for (int64_t count : counts) {
@@ -91,20 +94,20 @@ TEST(MakeBatches, WeighsExactlyNTokensAndOneInEachSampleWithNOrFiveN) {
         total += count;
       }
       EXPECT_EQ(total, n) << batch << " " << positions << " " << step;
+      for (int64_t i = batches.Index(step, 0, 0); i < batches.Index(step + 1, 0, 0); ++i) {
+        const int32_t weight = batches.loss_weights[static_cast<size_t>(i)];
+        EXPECT_TRUE(weight == 0 || weight == n || weight == 5 * n) << weight;
+        num_heavy += weight == 5 * n;
+      }
     }
-    for (int32_t weight : batches.loss_weights) {
-      EXPECT_TRUE(weight == 0 || weight == n || weight == 5 * n) << weight;
-      num_heavy += weight == 5 * n;
-    }
-    // A fair bit for each of 200 n tokens: within five standard deviations of a half.
-    const double expected = 100.0 * static_cast<double>(n);
+    // A fair bit for each of the tokens: within five standard deviations of a half.
     EXPECT_NEAR(static_cast<double>(num_heavy), expected, 5 * std::sqrt(expected / 2)) << batch << " " << positions;
   }
 }
 
 TEST(MakeBatches, CountsOfWeightedTokensDifferInEveryLayoutThatDividesTheBatch) {
   for (const auto& [batch, positions] : kShapes) {
-    const Batches batches = MakeBatches(Text(300), Model(positions), 3, 200, batch);
+    const Batches batches = MakeBatches(Text(300), Model(positions), {3, 0, 200, batch});
     int num_layouts = 0;
     for (int64_t a_degree = 1; a_degree <= batch; ++a_degree) {
       for (int64_t r_degree = 1; a_degree * r_degree <= batch; ++r_degree) {
@@ -140,7 +143,7 @@ TEST(MakeBatches, CountsOfWeightedTokensDifferInEveryLayoutThatDividesTheBatch) 
 
 // The choice of the document for one attempt: rank all positions by their word, first the best of each sample.
 std::vector<int32_t> WeightsOfAttempt(uint64_t seed, int64_t step, int64_t batch, int64_t positions, int64_t attempt) {
-  const int64_t n = NumWeightedTokens(batch, positions);
+  const int64_t n = NumWeightedTokens(batch, positions, step);
   std::vector<std::tuple<bool, uint32_t, int64_t>> order;  // not the best of its sample, word, index
   for (int64_t sample = 0; sample < batch; ++sample) {
     std::pair<uint32_t, int64_t> best{~uint32_t{0}, -1};
@@ -164,7 +167,7 @@ std::vector<int32_t> WeightsOfAttempt(uint64_t seed, int64_t step, int64_t batch
 TEST(MakeBatches, TakesTheFirstAttemptThatIsAccepted) {
   int num_later_attempts = 0;
   for (const auto& [batch, positions] : kShapes) {
-    const Batches batches = MakeBatches(Text(300), Model(positions), 11, 20, batch);
+    const Batches batches = MakeBatches(Text(300), Model(positions), {11, 0, 20, batch});
     for (int64_t step = 0; step < 20; ++step) {
       const std::vector<int32_t> weights = StepOf(batches.loss_weights, batches, step);
       int64_t attempt = 0;
@@ -200,26 +203,26 @@ TEST(MakeBatches, TakesTheFirstAttemptThatIsAccepted) {
 
 TEST(MakeBatches, IsAFunctionOfSeedStepAndSampleAlone) {
   const ExactSpec model = Model(7);
-  const Batches ten = MakeBatches(Text(1000), model, 5, 10, 6);
-  const Batches sixty = MakeBatches(Text(1000), model, 5, 60, 6);
+  const Batches ten = MakeBatches(Text(1000), model, {5, 0, 10, 6});
+  const Batches sixty = MakeBatches(Text(1000), model, {5, 0, 60, 6});
   for (int64_t step = 0; step < 10; ++step) {
     EXPECT_EQ(StepOf(ten.tokens, ten, step), StepOf(sixty.tokens, sixty, step));
     EXPECT_EQ(StepOf(ten.labels, ten, step), StepOf(sixty.labels, sixty, step));
     EXPECT_EQ(StepOf(ten.loss_weights, ten, step), StepOf(sixty.loss_weights, sixty, step));
   }
   // The tokens of a sample do not depend on how many samples there are.
-  const Batches small = MakeBatches(Text(1000), model, 5, 10, 3);
+  const Batches small = MakeBatches(Text(1000), model, {5, 0, 10, 3});
   for (int64_t i = 0; i < 3 * 7; ++i)
     EXPECT_EQ(small.tokens[static_cast<size_t>(i)], ten.tokens[static_cast<size_t>(i)]);
-  EXPECT_NE(MakeBatches(Text(1000), model, 6, 10, 6).tokens, ten.tokens);
-  EXPECT_NE(MakeBatches(Text(1000), model, 5 + (uint64_t{1} << 32), 10, 6).tokens, ten.tokens);
+  EXPECT_NE(MakeBatches(Text(1000), model, {6, 0, 10, 6}).tokens, ten.tokens);
+  EXPECT_NE(MakeBatches(Text(1000), model, {5 + (uint64_t{1} << 32), 0, 10, 6}).tokens, ten.tokens);
   EXPECT_NE(StepOf(ten.tokens, ten, 0), StepOf(ten.tokens, ten, 1));
 }
 
 TEST(MakeBatches, TakesTokensFromTheDrawnStartAndLabelsOneByteLaterModuloTheVocabulary) {
   const TokenSource text = Text(997);
   const ExactSpec model = Model(9, 19);
-  const Batches batches = MakeBatches(text, model, 2, 30, 5);
+  const Batches batches = MakeBatches(text, model, {2, 0, 30, 5});
   EXPECT_EQ(batches.steps, 30);
   EXPECT_EQ(batches.batch, 5);
   EXPECT_EQ(batches.positions, 9);
@@ -240,7 +243,7 @@ TEST(MakeBatches, ReachesTheFirstAndTheLastByteOfTheText) {
   // Of the 3 starts of T + 3 bytes; the last byte is a label only.
   TokenSource source;
   for (int32_t i = 0; i < 8 + 3; ++i) source.tokens.push_back(i);
-  const Batches batches = MakeBatches(source, Model(8, 11), 4, 50, 3);
+  const Batches batches = MakeBatches(source, Model(8, 11), {4, 0, 50, 3});
   std::set<int32_t> first_tokens, last_labels;
   for (int64_t i = 0; i < 150; ++i) {
     first_tokens.insert(batches.tokens[static_cast<size_t>(i * 8)]);
@@ -251,14 +254,20 @@ TEST(MakeBatches, ReachesTheFirstAndTheLastByteOfTheText) {
 }
 
 TEST(MakeBatches, AcceptsATextOfExactlyOneSampleAndItsLabel) {
-  const Batches batches = MakeBatches(Text(9), Model(8, 256), 1, 3, 2);
+  const Batches batches = MakeBatches(Text(9), Model(8, 256), {1, 0, 3, 2});
   for (int64_t i = 0; i < 3 * 2; ++i) {
     EXPECT_EQ(batches.tokens[static_cast<size_t>(i * 8)], 0);
     EXPECT_EQ(batches.labels[static_cast<size_t>(i * 8 + 7)], 8 * 7);
   }
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [] { MakeBatches(Text(8), Model(8), 1, 3, 2); }),
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [] {
+                           MakeBatches(Text(8), Model(8), {1, 0, 3, 2});
+                         }),
             "text: has 8 tokens; allowed: at least 9, one sample and its last label");
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [] { MakeBatches({}, Model(8), 1, 3, 2); }),
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [] {
+                           MakeBatches({}, Model(8), {1, 0, 3, 2});
+                         }),
             "text: has 0 tokens; allowed: at least 9, one sample and its last label");
 }
 
@@ -266,24 +275,30 @@ TEST(MakeBatches, RefusesATokenOutsideTheVocabularyWhereNothingReducesIt) {
   TokenSource source = Text(100);
   source.reduce_modulo_vocab = false;
   for (int32_t& token : source.tokens) token %= 19;
-  EXPECT_NO_THROW(MakeBatches(source, Model(8), 1, 3, 2));
+  EXPECT_NO_THROW(MakeBatches(source, Model(8), {1, 0, 3, 2}));
   source.tokens[99] = 19;
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { MakeBatches(source, Model(8), 1, 3, 2); }),
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [&] {
+                           MakeBatches(source, Model(8), {1, 0, 3, 2});
+                         }),
             "token file: token 99 is 19; allowed: 0 to 18, the vocabulary of the case");
   source.reduce_modulo_vocab = true;
-  EXPECT_NO_THROW(MakeBatches(source, Model(8), 1, 3, 2));
+  EXPECT_NO_THROW(MakeBatches(source, Model(8), {1, 0, 3, 2}));
 }
 
-TEST(MakeBatches, NeedsTwoWeightedTokensASampleAndAcceptsExactlyThat) {
-  // B = 4, T = 3: two thirds of 12 are 8 = 2B. T = 2: 5, so N = 4 < 8.
-  EXPECT_NO_THROW(MakeBatches(Text(100), Model(3), 1, 20, 4));
-  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [] { MakeBatches(Text(100), Model(2), 1, 1, 4); }),
-            "model.positions is 2; allowed: enough for two weighted tokens a sample on average");
+TEST(MakeBatches, NeedsMoreWeightedTokensThanSamplesInOddSteps) {
+  // B = 4, T = 6: two thirds of 24 are 16, in odd steps 8 > B. T = 5: 13, so N is 8 and 4.
+  EXPECT_NO_THROW(MakeBatches(Text(100), Model(6), {1, 0, 20, 4}));
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument,
+                         [] {
+                           MakeBatches(Text(100), Model(5), {1, 0, 1, 4});
+                         }),
+            "model.positions is 5; allowed: enough for more weighted tokens than samples in odd steps");
 }
 
 TEST(MakeBatches, RefusesABatchWithoutSamples) {
   for (int64_t batch : {int64_t{0}, int64_t{-1}}) {
-    ErrorMessage(ErrorCode::kInvalidArgument, [&] { MakeBatches(Text(100), Model(8), 1, 1, batch); });
+    ErrorMessage(ErrorCode::kInvalidArgument, [&] { MakeBatches(Text(100), Model(8), {1, 0, 1, batch}); });
   }
 }
 

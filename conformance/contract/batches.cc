@@ -40,7 +40,7 @@ Batches ReadBatches(const std::filesystem::path& path, int64_t vocab) {
     Fail(ErrorCode::kInvalidArgument,
          "batches.safetensors: tokens has " + std::to_string(shape.size()) + " dimensions; allowed: 3, [steps, B, T]");
   }
-  Batches batches{shape[0], shape[1], shape[2], {}, {}, {}};
+  Batches batches{shape[0], shape[1], shape[2], {}, {}, {}, 0};
   batches.tokens = Take(file, "tokens", shape, vocab);
   batches.labels = Take(file, "labels", shape, vocab);
   batches.loss_weights = Take(file, "loss_weights", shape, std::numeric_limits<int32_t>::max());

@@ -18,8 +18,11 @@ struct Batches {
   std::vector<int32_t> labels;
   std::vector<int32_t> loss_weights;  // 0, N or 5N, N the number of non-zero ones of the step
 
+  int64_t first_step = 0;  // what the first of the steps is called; not in the file
+
+  // `step` counts as the case does, from first_step.
   int64_t Index(int64_t step, int64_t sample, int64_t position) const {
-    return (step * batch + sample) * positions + position;
+    return ((step - first_step) * batch + sample) * positions + position;
   }
 };
 

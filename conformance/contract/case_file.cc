@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/case_file.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 
 #include "conformance/contract/case_tensors.h"
@@ -14,9 +17,10 @@ namespace {
 
 constexpr std::string_view kPerturbationNames[] = {"gradient", "moment", "master", "weight", "counter"};
 constexpr int64_t kMaxSteps = 1'000'000;
+constexpr int64_t kMaxFirstStep = 1'000'000'000;
 constexpr double kMaxTimeoutSeconds = 86'400;
 
-ExactSpec ParseModel(const JsonValue& model) {
+ExactSpec ParseExact(const JsonValue& model) {
   model.AllowOnly({"layers", "width", "heads", "kv_heads", "positions", "hidden", "vocab", "weight_bound", "fold_bound",
                    "gradient_fold_bound", "dropout"});
   ExactSpec spec;
@@ -31,25 +35,63 @@ ExactSpec ParseModel(const JsonValue& model) {
   spec.fold_bound = model.At("fold_bound").Int();
   spec.gradient_fold_bound = model.At("gradient_fold_bound").Int();
   spec.dropout = model.At("dropout").Bool();
+  return spec;
+}
+
+Gpt2Spec ParseGpt2(const JsonValue& model) {
+  model.AllowOnly({"layers", "width", "heads", "positions", "hidden", "vocab", "dropout", "tied_head", "norm_epsilon",
+                   "unused", "frozen"});
+  Gpt2Spec spec;
+  spec.layers = model.At("layers").Int();
+  spec.width = model.At("width").Int();
+  spec.heads = model.At("heads").Int();
+  spec.positions = model.At("positions").Int();
+  spec.hidden = model.At("hidden").Int();
+  spec.vocab = model.At("vocab").Int();
+  if (const auto dropout = model.Find("dropout")) spec.dropout = dropout->Number();
+  if (const auto tied = model.Find("tied_head")) spec.tied_head = tied->Bool();
+  if (const auto epsilon = model.Find("norm_epsilon")) spec.norm_epsilon = epsilon->Number();
+  if (const auto unused = model.Find("unused")) spec.unused = unused->Bool();
+  if (const auto frozen = model.Find("frozen")) {
+    for (size_t i = 0; i < frozen->Size(); ++i) spec.frozen.push_back((*frozen)[i].String());
+  }
+  return spec;
+}
+
+ModelSpec ParseModel(const JsonValue& root) {
+  const JsonValue model = root.At("model");
+  const ModelSpec spec =
+      root.At("family").OneOf({"exact", "gpt2"}) == 0 ? ModelSpec(ParseExact(model)) : ModelSpec(ParseGpt2(model));
   Validate(spec);
   return spec;
 }
 
+std::string Field(const char* name, int64_t value) {
+  return "\"" + std::string(name) + "\": " + std::to_string(value) + ", ";
+}
+
 std::string ToJson(const ExactSpec& spec) {
-  const auto field = [](const char* name, int64_t value) {
-    return "\"" + std::string(name) + "\": " + std::to_string(value) + ", ";
-  };
-  return "{" + field("layers", spec.layers) + field("width", spec.width) + field("heads", spec.heads) +
-         field("kv_heads", spec.kv_heads) + field("positions", spec.positions) + field("hidden", spec.hidden) +
-         field("vocab", spec.vocab) + field("weight_bound", spec.weight_bound) + field("fold_bound", spec.fold_bound) +
-         field("gradient_fold_bound", spec.gradient_fold_bound) + "\"dropout\": " + (spec.dropout ? "true" : "false") +
+  return "{" + Field("layers", spec.layers) + Field("width", spec.width) + Field("heads", spec.heads) +
+         Field("kv_heads", spec.kv_heads) + Field("positions", spec.positions) + Field("hidden", spec.hidden) +
+         Field("vocab", spec.vocab) + Field("weight_bound", spec.weight_bound) + Field("fold_bound", spec.fold_bound) +
+         Field("gradient_fold_bound", spec.gradient_fold_bound) + "\"dropout\": " + (spec.dropout ? "true" : "false") +
          "}";
 }
 
-bool HasMoment(const Case& spec) { return spec.config.optimizer == OptimizerKind::kModularMomentum; }
+std::string ToJson(const Gpt2Spec& spec) {
+  std::string frozen;
+  for (const std::string& name : spec.frozen) frozen += (frozen.empty() ? "" : ", ") + JsonQuote(name);
+  return "{" + Field("layers", spec.layers) + Field("width", spec.width) + Field("heads", spec.heads) +
+         Field("positions", spec.positions) + Field("hidden", spec.hidden) + Field("vocab", spec.vocab) +
+         "\"dropout\": " + JsonNumber(spec.dropout) + ", \"tied_head\": " + (spec.tied_head ? "true" : "false") +
+         ", \"norm_epsilon\": " + JsonNumber(spec.norm_epsilon) + ", \"unused\": " + (spec.unused ? "true" : "false") +
+         ", \"frozen\": [" + frozen + "]}";
+}
+
+std::string ToJson(const ModelSpec& spec) { return spec.is_exact() ? ToJson(spec.exact()) : ToJson(spec.gpt2()); }
 
 // Checks that the perturbation names an element of a parameter.
-void CheckTarget(const JsonValue& value, const Perturbation& perturbation, const ExactSpec& model) {
+void CheckTarget(const JsonValue& value, const Perturbation& perturbation, const ModelSpec& model) {
   for (const ParameterSpec& parameter : Parameters(model)) {
     if (parameter.name != perturbation.tensor) continue;
     value.At("index").Int(0, parameter.numel() - 1);
@@ -63,13 +105,14 @@ Perturbation ParsePerturbation(const JsonValue& value, const Case& spec) {
   Perturbation perturbation;
   perturbation.kind =
       static_cast<Perturbation::Kind>(value.At("kind").OneOf({"gradient", "moment", "master", "weight", "counter"}));
-  perturbation.step = value.At("step").Int(0, spec.steps - 1);
+  if (!spec.model.is_exact()) value.Reject("no perturbation in family " + std::string(spec.model.family()));
+  perturbation.step = value.At("step").Int(spec.first_step, spec.first_step + spec.steps - 1);
   perturbation.delta = value.At("delta").Int(-1'000'000, 1'000'000);
   if (perturbation.kind == Perturbation::Kind::kCounter) {
     if (value.Find("tensor") || value.Find("index")) value.Reject("no tensor and no index with kind counter");
     return perturbation;
   }
-  if (perturbation.kind == Perturbation::Kind::kMoment && !HasMoment(spec)) {
+  if (perturbation.kind == Perturbation::Kind::kMoment && !HasMoment(spec.config)) {
     value.At("kind").Reject("another kind, as " + std::string(Name(spec.config.optimizer)) + " has no moment");
   }
   perturbation.tensor = value.At("tensor").String();
@@ -90,7 +133,7 @@ std::string ToJson(const Perturbation& perturbation) {
 // A file's values of one parameter, checked for type, shape and range.
 std::vector<int64_t> Take(const TensorFile& file, const std::string& name, DType dtype, const ParameterSpec& parameter,
                           int64_t min, int64_t max, const char* file_name) {
-  const HostTensor& tensor = DemandTensor(file, name, dtype, {parameter.rows, parameter.cols}, file_name);
+  const HostTensor& tensor = DemandTensor(file, name, dtype, parameter.shape(), file_name);
   std::vector<int64_t> values = ToInt64(tensor);
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] >= min && values[i] <= max) continue;
@@ -106,51 +149,126 @@ constexpr int64_t kMomentBound = 14;
 constexpr const char* kWeightsName = "weights.safetensors";
 constexpr const char* kStateName = "state.safetensors";
 
-void CheckStateStep(const TensorFile& state) {
-  const auto step = state.metadata.find("step");
-  if (step != state.metadata.end() && step->second == "0") return;
-  Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata step is " +
-                                        (step == state.metadata.end() ? "missing" : JsonQuote(step->second)) +
-                                        "; allowed: \"0\"");
+// A count in the metadata of the state, which must be there.
+int64_t MetadataCount(const TensorFile& state, const std::string& key) {
+  const auto entry = state.metadata.find(key);
+  const std::string text = entry == state.metadata.end() ? "" : entry->second;
+  int64_t count = -1;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && count >= 0) return count;
+  Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata " + key + " is " +
+                                        (entry == state.metadata.end() ? "missing" : JsonQuote(text)) +
+                                        "; allowed: a count in decimal digits");
 }
 
-std::vector<ParameterState> ReadState(const std::filesystem::path& case_dir, const CaseData& data) {
-  const ExactSpec& model = data.spec.model;
-  const TensorFile weights = ReadTensorFile(case_dir / kWeightsName);
-  const TensorFile state = ReadTensorFile(case_dir / kStateName);
-  CheckStateStep(state);
-  std::vector<ParameterState> values;
+void CheckStateStep(const TensorFile& state, int64_t first_step) {
+  const int64_t step = MetadataCount(state, "step");
+  if (step == first_step) return;
+  Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata step is \"" + std::to_string(step) +
+                                        "\"; allowed: \"" + std::to_string(first_step) + "\", as first_step says");
+}
+
+void ReadExactState(const TensorFile& weights, const TensorFile& state, CaseData& data) {
+  const ExactSpec& model = data.spec.model.exact();
   std::set<std::string> weight_names, state_names;
   for (const ParameterSpec& parameter : data.parameters) {
-    ParameterState& entry = values.emplace_back();
+    ParameterState& entry = data.state.emplace_back();
     entry.weight =
         Take(weights, parameter.name, DType::kF32, parameter, -model.weight_bound, model.weight_bound, kWeightsName);
     weight_names.insert(parameter.name);
     const std::string master = "master/" + parameter.name;
     entry.master = Take(state, master, DType::kI64, parameter, 0, model.master_modulus() - 1, kStateName);
     state_names.insert(master);
-    if (!HasMoment(data.spec)) continue;
+    if (!HasMoment(data.spec.config)) continue;
     const std::string moment = "moment/" + parameter.name;
     entry.moment = Take(state, moment, DType::kI64, parameter, -kMomentBound, kMomentBound, kStateName);
     state_names.insert(moment);
   }
   AllowOnlyTensors(weights, weight_names, kWeightsName);
   AllowOnlyTensors(state, state_names, kStateName);
+}
+
+// Finite values of one parameter.
+std::vector<float> TakeReal(const TensorFile& file, const std::string& name, const ParameterSpec& parameter,
+                            const char* file_name, std::set<std::string>& names) {
+  const HostTensor& tensor = DemandTensor(file, name, DType::kF32, parameter.shape(), file_name);
+  names.insert(name);
+  std::vector<float> values(static_cast<size_t>(parameter.numel()));
+  std::copy_n(tensor.data.data(), tensor.data.size(), reinterpret_cast<std::byte*>(values.data()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    Fail(ErrorCode::kInvalidArgument, std::string(file_name) + ": " + name + " element " + std::to_string(i) + " is " +
+                                          std::to_string(values[i]) + "; allowed: a finite number");
+  }
   return values;
+}
+
+void ReadRealState(const TensorFile& weights, const TensorFile& state, CaseData& data) {
+  data.num_updates = MetadataCount(state, "updates");
+  std::set<std::string> weight_names, state_names;
+  for (const ParameterSpec& parameter : data.parameters) {
+    RealParameterState& entry = data.real_state.emplace_back();
+    entry.master = TakeReal(weights, parameter.name, parameter, kWeightsName, weight_names);
+    if (parameter.frozen) continue;
+    if (HasMoment(data.spec.config)) {
+      entry.moment = TakeReal(state, "moment/" + parameter.name, parameter, kStateName, state_names);
+    }
+    if (HasSecondMoment(data.spec.config)) {
+      entry.second_moment = TakeReal(state, "second_moment/" + parameter.name, parameter, kStateName, state_names);
+    }
+  }
+  AllowOnlyTensors(weights, weight_names, kWeightsName);
+  AllowOnlyTensors(state, state_names, kStateName);
+}
+
+void ReadState(const std::filesystem::path& case_dir, CaseData& data) {
+  const TensorFile weights = ReadTensorFile(case_dir / kWeightsName);
+  const TensorFile state = ReadTensorFile(case_dir / kStateName);
+  CheckStateStep(state, data.spec.first_step);
+  if (data.spec.model.is_exact()) {
+    ReadExactState(weights, state, data);
+  } else {
+    ReadRealState(weights, state, data);
+  }
+}
+
+void AddExactState(const CaseData& data, TensorFile& weights, TensorFile& state) {
+  Check(data.state.size() == data.parameters.size(), "a case has a state for each parameter");
+  for (size_t i = 0; i < data.parameters.size(); ++i) {
+    const ParameterSpec& parameter = data.parameters[i];
+    const ParameterState& entry = data.state[i];
+    const std::vector<float> weight(entry.weight.begin(), entry.weight.end());
+    weights.tensors.push_back(MakeF32(parameter.name, parameter.shape(), weight));
+    state.tensors.push_back(MakeI64("master/" + parameter.name, parameter.shape(), entry.master));
+    Check(entry.moment.empty() != HasMoment(data.spec.config), "a state has moments exactly with ModularMomentum");
+    if (entry.moment.empty()) continue;
+    state.tensors.push_back(MakeI64("moment/" + parameter.name, parameter.shape(), entry.moment));
+  }
+}
+
+void AddRealState(const CaseData& data, TensorFile& weights, TensorFile& state) {
+  Check(data.real_state.size() == data.parameters.size(), "a case has a state for each parameter");
+  state.metadata["updates"] = std::to_string(data.num_updates);
+  for (size_t i = 0; i < data.parameters.size(); ++i) {
+    const ParameterSpec& parameter = data.parameters[i];
+    const RealParameterState& entry = data.real_state[i];
+    weights.tensors.push_back(MakeF32(parameter.name, parameter.shape(), entry.master));
+    const auto add = [&](const char* kind, bool expected, const std::vector<float>& values) {
+      Check(values.empty() != (expected && !parameter.frozen), "a state has the moments that the optimizer keeps");
+      if (!values.empty()) state.tensors.push_back(MakeF32(kind + parameter.name, parameter.shape(), values));
+    };
+    add("moment/", HasMoment(data.spec.config), entry.moment);
+    add("second_moment/", HasSecondMoment(data.spec.config), entry.second_moment);
+  }
 }
 
 void WriteState(const std::filesystem::path& case_dir, const CaseData& data) {
   TensorFile weights;
-  TensorFile state{{}, {{"step", "0"}}};
-  for (size_t i = 0; i < data.parameters.size(); ++i) {
-    const ParameterSpec& parameter = data.parameters[i];
-    const ParameterState& entry = data.state[i];
-    const std::vector<int64_t> shape = {parameter.rows, parameter.cols};
-    const std::vector<float> weight(entry.weight.begin(), entry.weight.end());
-    weights.tensors.push_back(MakeF32(parameter.name, shape, weight));
-    state.tensors.push_back(MakeI64("master/" + parameter.name, shape, entry.master));
-    Check(entry.moment.empty() != HasMoment(data.spec), "a state has moments exactly with ModularMomentum");
-    if (HasMoment(data.spec)) state.tensors.push_back(MakeI64("moment/" + parameter.name, shape, entry.moment));
+  TensorFile state{{}, {{"step", std::to_string(data.spec.first_step)}}};
+  if (data.spec.model.is_exact()) {
+    AddExactState(data, weights, state);
+  } else {
+    AddRealState(data, weights, state);
   }
   WriteTensorFile(case_dir / kWeightsName, weights);
   WriteTensorFile(case_dir / kStateName, state);
@@ -164,32 +282,77 @@ void CheckBatches(const CaseData& data) {
   };
   demand("steps", data.batches.steps, data.spec.steps, "steps");
   demand("B", data.batches.batch, data.spec.config.train_batch_size, "config.train_batch_size");
-  demand("T", data.batches.positions, data.spec.model.positions, "model.positions");
+  demand("T", data.batches.positions, data.spec.model.positions(), "model.positions");
+}
+
+// Modular optimizers train family exact, and nothing else does.
+void CheckOptimizer(const JsonValue& root, const Case& spec) {
+  const bool modular =
+      spec.config.optimizer == OptimizerKind::kModularMomentum || spec.config.optimizer == OptimizerKind::kModularSgd;
+  if (modular == spec.model.is_exact()) return;
+  root.At("config")
+      .At("optimizer")
+      .At("type")
+      .Reject(spec.model.is_exact() ? "ModularMomentum, ModularSGD in family exact" : "AdamW, SGD in family gpt2");
+}
+
+std::vector<int64_t> ParseSteps(const JsonValue& root, std::string_view key, const Case& spec) {
+  std::vector<int64_t> steps;
+  const auto array = root.Find(key);
+  for (size_t i = 0; array && i < array->Size(); ++i) {
+    steps.push_back((*array)[i].Int(spec.first_step, spec.first_step + spec.steps - 1));
+  }
+  return steps;
+}
+
+std::string StepsJson(const char* key, const std::vector<int64_t>& steps) {
+  std::string json;
+  for (int64_t step : steps) json += (json.empty() ? "" : ", ") + std::to_string(step);
+  return ",\n \"" + std::string(key) + "\": [" + json + "]";
 }
 
 }  // namespace
+
+bool HasMoment(const RunConfig& config) {
+  switch (config.optimizer) {
+    case OptimizerKind::kModularMomentum:
+    case OptimizerKind::kAdamW:
+      return true;
+    case OptimizerKind::kModularSgd:
+      return false;
+    case OptimizerKind::kSgd:
+      return config.params.momentum > 0;
+  }
+  return false;
+}
+
+bool HasSecondMoment(const RunConfig& config) { return config.optimizer == OptimizerKind::kAdamW; }
 
 std::string_view Name(Perturbation::Kind kind) { return kPerturbationNames[static_cast<int>(kind)]; }
 
 Case ParseCase(std::string_view json, std::string_view where) {
   const JsonValue root = JsonValue::Parse(json, where, JsonValue::Comments::kAllowed);
-  root.AllowOnly({"protocol", "id", "family", "model", "config", "seed", "steps", "timeout_s", "dump_steps",
-                  "perturbation", "phase_marks"});
+  root.AllowOnly({"protocol", "id", "family", "model", "config", "seed", "first_step", "steps", "timeout_s",
+                  "dump_steps", "save_steps", "resume", "perturbation", "phase_marks"});
   root.At("protocol").Int(1, 1);
-  root.At("family").OneOf({"exact"});
   Case spec;
   spec.id = root.At("id").String();
-  spec.model = ParseModel(root.At("model"));
+  spec.model = ParseModel(root);
   spec.config = ParseRunConfig(root.At("config"));
+  CheckOptimizer(root, spec);
   spec.seed = root.At("seed").UInt64();
+  // A run of family exact starts at step 0, or resumes.
+  if (const auto first = root.Find("first_step")) {
+    spec.first_step = first->Int(0, spec.model.is_exact() ? 0 : kMaxFirstStep);
+  }
   spec.steps = root.At("steps").Int(1, kMaxSteps);
   spec.timeout_s = root.At("timeout_s").Number();
   if (!(spec.timeout_s > 0 && spec.timeout_s <= kMaxTimeoutSeconds)) {
     root.At("timeout_s").Reject("seconds above 0, at most 86400");
   }
-  if (const auto dumps = root.Find("dump_steps")) {
-    for (size_t i = 0; i < dumps->Size(); ++i) spec.dump_steps.push_back((*dumps)[i].Int(0, spec.steps - 1));
-  }
+  spec.dump_steps = ParseSteps(root, "dump_steps", spec);
+  spec.save_steps = ParseSteps(root, "save_steps", spec);
+  if (const auto resume = root.Find("resume")) spec.resume = resume->Bool();
   if (const auto value = root.Find("perturbation")) {
     spec.perturbation = ParsePerturbation(*value, spec);
   }
@@ -199,12 +362,12 @@ Case ParseCase(std::string_view json, std::string_view where) {
 
 std::string ToJson(const Case& spec) {
   std::string json = "{\"protocol\": 1,\n \"id\": " + JsonQuote(spec.id) +
-                     ",\n \"family\": \"exact\",\n \"model\": " + ToJson(spec.model) +
+                     ",\n \"family\": " + JsonQuote(spec.model.family()) + ",\n \"model\": " + ToJson(spec.model) +
                      ",\n \"config\": " + ToJson(spec.config) + ",\n \"seed\": " + std::to_string(spec.seed) +
-                     ", \"steps\": " + std::to_string(spec.steps) + ", \"timeout_s\": " + JsonNumber(spec.timeout_s) +
-                     ",\n \"dump_steps\": [";
-  for (size_t i = 0; i < spec.dump_steps.size(); ++i) json += (i ? ", " : "") + std::to_string(spec.dump_steps[i]);
-  json += "]";
+                     ", \"first_step\": " + std::to_string(spec.first_step) +
+                     ", \"steps\": " + std::to_string(spec.steps) + ", \"timeout_s\": " + JsonNumber(spec.timeout_s);
+  json += StepsJson("dump_steps", spec.dump_steps) + StepsJson("save_steps", spec.save_steps);
+  json += std::string(",\n \"resume\": ") + (spec.resume ? "true" : "false");
   if (spec.perturbation) json += ",\n \"perturbation\": " + ToJson(*spec.perturbation);
   return json + ",\n \"phase_marks\": " + (spec.phase_marks ? "true" : "false") + "}\n";
 }
@@ -213,14 +376,14 @@ CaseData ReadCase(const std::filesystem::path& case_dir) {
   CaseData data;
   data.spec = ParseCase(ReadFile(case_dir / "case.json", uint64_t{16} << 20), "case.json");
   data.parameters = Parameters(data.spec.model);
-  data.batches = ReadBatches(case_dir / "batches.safetensors", data.spec.model.vocab);
+  data.batches = ReadBatches(case_dir / "batches.safetensors", data.spec.model.vocab());
+  data.batches.first_step = data.spec.first_step;
   CheckBatches(data);
-  data.state = ReadState(case_dir, data);
+  ReadState(case_dir, data);
   return data;
 }
 
 void WriteCase(const std::filesystem::path& case_dir, const CaseData& data) {
-  Check(data.state.size() == data.parameters.size(), "a case has a state for each parameter");
   WriteState(case_dir, data);
   WriteBatches(case_dir / "batches.safetensors", data.batches);
   WriteFile(case_dir / "case.json", ToJson(data.spec));

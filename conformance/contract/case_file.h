@@ -31,12 +31,15 @@ std::string_view Name(Perturbation::Kind kind);
 
 struct Case {
   std::string id;
-  ExactSpec model;
+  ModelSpec model;
   RunConfig config;
   uint64_t seed = 0;
+  int64_t first_step = 0;  // steps first_step ... first_step + steps - 1 are run
   int64_t steps = 0;
   double timeout_s = 60;
   std::vector<int64_t> dump_steps;
+  std::vector<int64_t> save_steps;  // a checkpoint is written after these
+  bool resume = false;              // the state is CASE_DIR/checkpoint
   std::optional<Perturbation> perturbation;
   bool phase_marks = false;
 
@@ -46,20 +49,34 @@ struct Case {
 Case ParseCase(std::string_view json, std::string_view where);
 std::string ToJson(const Case& spec);
 
-// Values of one parameter where a run starts, row-major.
+// Values of one parameter where a run of family exact starts, row-major.
 struct ParameterState {
   std::vector<int64_t> weight;  // W
   std::vector<int64_t> master;  // U
   std::vector<int64_t> moment;  // M; empty with ModularSGD
 };
 
-// Everything in a case folder, validated: names, shapes, ranges, sizes of the batches against config and model.
+// The same for the real families. The working weight is the master weight rounded to the storage type.
+struct RealParameterState {
+  std::vector<float> master;
+  std::vector<float> moment;         // AdamW: m; SGD with momentum: b; else empty. Empty for a frozen parameter.
+  std::vector<float> second_moment;  // AdamW: v; else empty
+};
+
+// Everything in a case folder, validated: names, shapes, ranges, sizes of the batches against config and model. Of the
+// two states the one of the model's family is filled.
 struct CaseData {
   Case spec;
-  std::vector<ParameterSpec> parameters;  // canonical order
-  std::vector<ParameterState> state;      // same order
-  Batches batches;
+  std::vector<ParameterSpec> parameters;       // canonical order
+  std::vector<ParameterState> state;           // same order
+  std::vector<RealParameterState> real_state;  // same order
+  int64_t num_updates = 0;                     // updates made before first_step: t of the next one is this plus 1
+  Batches batches;                             // of the steps that are run
 };
+
+// Whether the optimizer keeps these for a parameter that is not frozen.
+bool HasMoment(const RunConfig& config);
+bool HasSecondMoment(const RunConfig& config);
 
 CaseData ReadCase(const std::filesystem::path& case_dir);
 void WriteCase(const std::filesystem::path& case_dir, const CaseData& data);

@@ -149,10 +149,10 @@ TEST(Case, WritesTheTypesShapesAndOrderOfTheDocument) {
 
 TEST(Case, RoundTripsEveryFieldOfItsJson) {
   Case spec = Data().spec;
-  spec.model.weight_bound = 2;
-  spec.model.fold_bound = 3;
-  spec.model.gradient_fold_bound = 5;
-  spec.model.dropout = true;
+  spec.model.exact().weight_bound = 2;
+  spec.model.exact().fold_bound = 3;
+  spec.model.exact().gradient_fold_bound = 5;
+  spec.model.exact().dropout = true;
   spec.config.storage = DType::kBF16;
   spec.dump_steps = {1, 0};
   spec.phase_marks = true;
@@ -189,7 +189,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
     std::string from, to, message;
   } kTable[] = {
       {"\"protocol\": 1", "\"protocol\": 2", "case.json: protocol is 2; allowed: an integer from 1 to 1"},
-      {"\"family\": \"exact\"", "\"family\": \"gpt2\"", "case.json: family is \"gpt2\"; allowed: exact"},
+      {"\"family\": \"exact\"", "\"family\": \"gpt3\"", "case.json: family is \"gpt3\"; allowed: exact, gpt2"},
       {"\"steps\": 2", "\"steps\": 0", "case.json: steps is 0; allowed: an integer from 1 to 1000000"},
       {"\"steps\": 2", "\"stps\": 2", "case.json: unknown key \"stps\"; did you mean \"steps\"?"},
       {"\"steps\": 2, ", "", "case.json: key \"steps\" is missing"},
@@ -243,8 +243,8 @@ TEST(Case, NamesEachFieldThatIsWrong) {
 }
 
 TEST(Case, PassesUnsupportedKeysOfTheConfigOn) {
-  EXPECT_EQ(JsonMessage("\"bf16\": {", "\"gradient_clipping\": 1, \"bf16\": {", ErrorCode::kUnsupported),
-            "case.json: config: key \"gradient_clipping\" is known but not built yet; leave it out");
+  EXPECT_EQ(JsonMessage("\"bf16\": {", "\"prescale_gradients\": true, \"bf16\": {", ErrorCode::kUnsupported),
+            "case.json: config: key \"prescale_gradients\" is known but not built yet; leave it out");
 }
 
 TEST(ReadCase, NamesAMissingFile) {
@@ -345,9 +345,9 @@ TEST(ReadCase, NamesTheElementThatIsOutOfRange) {
 
 TEST(ReadCase, DemandsStepZeroOfTheState) {
   EXPECT_EQ(MessageAfter("state.safetensors", [](auto& file) { file.metadata.clear(); }),
-            "state.safetensors: metadata step is missing; allowed: \"0\"");
+            "state.safetensors: metadata step is missing; allowed: a count in decimal digits");
   EXPECT_EQ(MessageAfter("state.safetensors", [](auto& file) { file.metadata["step"] = "1"; }),
-            "state.safetensors: metadata step is \"1\"; allowed: \"0\"");
+            "state.safetensors: metadata step is \"1\"; allowed: \"0\", as first_step says");
 }
 
 TEST(ReadCase, DemandsBatchesOfTheSizesThatTheCaseStates) {

@@ -38,6 +38,11 @@ struct Digest {
     sum_indexed = (sum_indexed + (i + 1) * v) & (kIndexedModulus - 1);
   }
 
+  // Real families: the hash of an element's bits, as an unsigned number of its storage type. Sums stay 0.
+  void AddBits(int64_t index, uint64_t bits) {
+    hash += Mix(Mix(static_cast<uint64_t>(index) + 0x9E3779B97F4A7C15ull) + bits);
+  }
+
   Digest& operator+=(const Digest& other) {
     hash += other.hash;
     sum = WrappingSum(sum, static_cast<uint64_t>(other.sum));

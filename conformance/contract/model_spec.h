@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 namespace plumbline::contract {
@@ -31,20 +33,69 @@ struct ExactSpec {
   friend bool operator==(const ExactSpec&, const ExactSpec&) = default;
 };
 
-// A matrix [rows, cols], row-major; for a projection rows = in, cols = out.
+// Family `gpt2` (docs/semantics.md). Sizes are >= 1; heads divides width; 0 <= dropout < 1; norm_epsilon > 0.
+struct Gpt2Spec {
+  int64_t layers = 0;
+  int64_t width = 0;
+  int64_t heads = 0;
+  int64_t positions = 0;
+  int64_t hidden = 0;
+  int64_t vocab = 0;
+  double dropout = 0;
+  bool tied_head = true;
+  double norm_epsilon = 1e-5;
+  bool unused = false;              // a parameter that takes part in nothing
+  std::vector<std::string> frozen;  // names of parameters without gradient, state and update
+
+  int64_t head_width() const { return width / heads; }
+
+  friend bool operator==(const Gpt2Spec&, const Gpt2Spec&) = default;
+};
+
+// One of the families.
+class ModelSpec {
+ public:
+  ModelSpec() = default;
+  ModelSpec(ExactSpec spec) : spec_(std::move(spec)) {}  // NOLINT: a family is a model
+  ModelSpec(Gpt2Spec spec) : spec_(std::move(spec)) {}   // NOLINT
+
+  bool is_exact() const { return std::holds_alternative<ExactSpec>(spec_); }
+  std::string_view family() const { return is_exact() ? "exact" : "gpt2"; }
+
+  // Of the other family: Internal.
+  const ExactSpec& exact() const;
+  ExactSpec& exact();
+  const Gpt2Spec& gpt2() const;
+  Gpt2Spec& gpt2();
+
+  int64_t positions() const;
+  int64_t vocab() const;
+
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+
+ private:
+  std::variant<ExactSpec, Gpt2Spec> spec_;
+};
+
+// A matrix [rows, cols], row-major; for a projection rows = in, cols = out. A vector has rows = 1.
 struct ParameterSpec {
   std::string name;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t tensor_id = 0;
+  bool is_vector = false;
+  bool frozen = false;
 
   int64_t numel() const { return rows * cols; }
+  std::vector<int64_t> shape() const {
+    return is_vector ? std::vector<int64_t>{cols} : std::vector<int64_t>{rows, cols};
+  }
 };
 
 // Throws InvalidArgument naming the field, its value and what is allowed.
-void Validate(const ExactSpec& spec);
+void Validate(const ModelSpec& spec);
 
 // All parameters in canonical order; tensor_id is the position.
-std::vector<ParameterSpec> Parameters(const ExactSpec& spec);
+std::vector<ParameterSpec> Parameters(const ModelSpec& spec);
 
 }  // namespace plumbline::contract

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/contract/error.h"
 #include "conformance/contract/testing/error_message.h"
 
 namespace plumbline::contract {
@@ -127,6 +128,69 @@ TEST(Validate, NamesHeadsThatDoNotDivide) {
   spec.kv_heads = 6;
   EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { Validate(spec); }),
             "model.heads is 3; allowed: a multiple of model.kv_heads = 6");
+}
+
+Gpt2Spec SmallGpt2() {
+  Gpt2Spec spec;
+  spec.layers = 2;
+  spec.width = 6;
+  spec.heads = 3;
+  spec.positions = 5;
+  spec.hidden = 7;
+  spec.vocab = 11;
+  return spec;
+}
+
+TEST(Gpt2Parameters, HaveTheNamesShapesAndOrderOfTheDocument) {
+  Gpt2Spec spec = SmallGpt2();
+  spec.tied_head = false;
+  spec.unused = true;
+  spec.frozen = {"pos.weight", "norm.bias"};
+  const std::vector<ParameterSpec> parameters = Parameters(spec);
+  ASSERT_EQ(parameters.size(), 2 + 12 * 2 + 2 + 2u);
+  EXPECT_EQ(parameters[4].name, "layers.0.attn.qkv.weight");
+  EXPECT_EQ(parameters[4].shape(), (std::vector<int64_t>{6, 18}));
+  EXPECT_EQ(parameters[5].name, "layers.0.attn.qkv.bias");
+  EXPECT_EQ(parameters[5].shape(), std::vector<int64_t>{18});
+  EXPECT_EQ(parameters[14].name, "layers.1.norm1.weight");
+  EXPECT_EQ(parameters[25].name, "layers.1.mlp.down.bias");
+  EXPECT_EQ(parameters[26].name, "norm.weight");
+  EXPECT_EQ(parameters[28].name, "head.weight");
+  EXPECT_EQ(parameters[29].name, "unused.weight");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_EQ(parameters[i].tensor_id, static_cast<int64_t>(i));
+    EXPECT_EQ(parameters[i].frozen, i == 1 || i == 27) << parameters[i].name;
+  }
+  EXPECT_EQ(Parameters(SmallGpt2()).size(), 28u);
+}
+
+TEST(Validate, NamesWhatIsWrongWithAGpt2) {
+  const auto message = [](const Gpt2Spec& spec) -> std::string {
+    try {
+      Validate(spec);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(message(SmallGpt2()), "nothing");
+  Gpt2Spec spec = SmallGpt2();
+  spec.heads = 4;
+  EXPECT_EQ(message(spec), "model.width is 6; allowed: a multiple of model.heads = 4");
+  spec = SmallGpt2();
+  spec.dropout = 1;
+  EXPECT_EQ(message(spec), "model.dropout is 1.000000; allowed: a number in [0, 1)");
+  spec = SmallGpt2();
+  spec.norm_epsilon = 0;
+  EXPECT_EQ(message(spec), "model.norm_epsilon is 0.000000; allowed: a number in (0, 1)");
+  spec = SmallGpt2();
+  spec.frozen = {"pos.wieght"};
+  EXPECT_EQ(message(spec), "model.frozen names \"pos.wieght\"; allowed: each parameter of the model, once");
+  spec.frozen = {"pos.weight", "pos.weight"};
+  EXPECT_EQ(message(spec), "model.frozen names \"pos.weight\" twice; allowed: each parameter of the model, once");
+  spec.frozen.clear();
+  for (const ParameterSpec& parameter : Parameters(spec)) spec.frozen.push_back(parameter.name);
+  EXPECT_EQ(message(spec), "model.frozen names every parameter; allowed: at least one is trained");
 }
 
 }  // namespace

@@ -18,6 +18,14 @@ enum class Site : uint32_t {
   kInitialMaster = 4,
   kDropoutAttention = 5,
   kDropoutMlp = 6,
+  // Family gpt2 (docs/semantics.md).
+  kDropoutEmbedding = 16,
+  kDropoutScores = 17,
+  kDropoutAttentionOut = 18,
+  kDropoutMlpOut = 19,
+  kNormalFirst = 20,
+  kNormalSecond = 21,
+  kRealLossWeight = 22,
 };
 
 // layer < 2^24, step < 2^32, element >= 0.
@@ -30,5 +38,8 @@ inline int64_t Below(uint32_t word, int64_t n) {
 
 // Dropout of rate 1/2: true where the element is kept.
 inline bool KeepBit(uint32_t word) { return (word >> 31) != 0; }
+
+// floor(p * 2^32) for 0 <= p < 1: with dropout of probability p an element is kept where its word is at least this.
+inline uint32_t DropThreshold(double p) { return static_cast<uint32_t>(p * 4294967296.0); }
 
 }  // namespace plumbline::contract

@@ -18,13 +18,14 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "bf16",
                                            "zero_optimization",
                                            "optimizer",
+                                           "param_groups",
+                                           "scheduler",
+                                           "gradient_clipping",
                                            "mesh"};
 
 // Keys that DeepSpeed users write and that no engine of ours understands yet: unsupported, never ignored.
 constexpr std::string_view kUnbuiltKeys[] = {"fp16",
                                              "amp",
-                                             "scheduler",
-                                             "gradient_clipping",
                                              "prescale_gradients",
                                              "gradient_predivide_factor",
                                              "sparse_gradients",
@@ -60,20 +61,21 @@ constexpr std::string_view kUnbuiltKeys[] = {"fp16",
                                              "timers",
                                              "monitor_config"};
 
-constexpr std::string_view kZeroKeys[] = {"stage", "reduce_bucket_size"};
+constexpr std::string_view kZeroKeys[] = {"stage",
+                                          "reduce_bucket_size",
+                                          "overlap_comm",
+                                          "stage3_prefetch_bucket_size",
+                                          "stage3_param_persistence_threshold",
+                                          "stage3_max_live_parameters"};
 constexpr std::string_view kUnbuiltZeroKeys[] = {"allgather_partitions",
                                                  "allgather_bucket_size",
-                                                 "overlap_comm",
                                                  "reduce_scatter",
                                                  "contiguous_gradients",
                                                  "offload_param",
                                                  "offload_optimizer",
                                                  "cpu_offload",
                                                  "sub_group_size",
-                                                 "stage3_max_live_parameters",
                                                  "stage3_max_reuse_distance",
-                                                 "stage3_prefetch_bucket_size",
-                                                 "stage3_param_persistence_threshold",
                                                  "stage3_gather_16bit_weights_on_model_save",
                                                  "round_robin_gradients",
                                                  "ignore_unused_parameters",
@@ -86,7 +88,6 @@ constexpr std::string_view kUnbuiltZeroKeys[] = {"allgather_partitions",
                                                  "model_persistence_threshold"};
 
 constexpr std::string_view kUnbuiltMeshKeys[] = {"pipeline", "tensor", "sequence", "expert", "context"};
-constexpr std::string_view kUnbuiltOptimizerKeys[] = {"params"};
 constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_update", "check_grad_overflow"};
 
 // Unsupported for known keys outside `built`, InvalidArgument with the nearest known key for unknown ones.
@@ -154,23 +155,154 @@ void ResolveBatch(const JsonValue& root, RunConfig& config) {
 }
 
 void ParseZero(const JsonValue& zero, RunConfig& config) {
+  constexpr int64_t kMaxElems = int64_t{1} << 40;
   CheckKeys(zero, kZeroKeys, kUnbuiltZeroKeys);
+  const auto elems = [&](const char* key, int64_t min, int64_t& field) {
+    if (const auto value = zero.Find(key)) field = value->Int(min, kMaxElems);
+  };
   if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Int(0, 3);
-  if (const auto bucket = zero.Find("reduce_bucket_size")) {
-    config.reduce_bucket_elems = bucket->Int(1, int64_t{1} << 40);
+  if (const auto overlap = zero.Find("overlap_comm")) config.overlap_comm = overlap->Bool();
+  elems("reduce_bucket_size", 1, config.reduce_bucket_elems);
+  elems("stage3_prefetch_bucket_size", 0, config.prefetch_bucket_elems);
+  elems("stage3_param_persistence_threshold", 0, config.persistence_threshold_elems);
+  elems("stage3_max_live_parameters", 0, config.max_live_elems);
+}
+
+// A number in [min, max); `allowed` says so in words.
+double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed) {
+  const double number = value.Number();
+  if (!(number >= min && number < max)) value.Reject(allowed);
+  return number;
+}
+
+constexpr double kHuge = 1e30;
+constexpr std::string_view kNotNegative = "a number of at least 0";
+
+double NotNegative(const JsonValue& value) { return NumberIn(value, 0, kHuge, kNotNegative); }
+
+void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
+  params.AllowOnly({"lr", "betas", "eps", "weight_decay"});
+  if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
+  if (const auto betas = params.Find("betas")) {
+    if (betas->Size() != 2) betas->Reject("two numbers in [0, 1)");
+    parsed.beta1 = NumberIn((*betas)[0], 0, 1, "a number in [0, 1)");
+    parsed.beta2 = NumberIn((*betas)[1], 0, 1, "a number in [0, 1)");
+  }
+  if (const auto eps = params.Find("eps")) parsed.eps = NotNegative(*eps);
+  if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
+}
+
+void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {
+  params.AllowOnly({"lr", "momentum", "weight_decay"});
+  if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
+  if (const auto momentum = params.Find("momentum")) parsed.momentum = NumberIn(*momentum, 0, 1, "a number in [0, 1)");
+  if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
+}
+
+void ParseOptimizer(const JsonValue& optimizer, RunConfig& config) {
+  optimizer.AllowOnly({"type", "params"});
+  config.optimizer =
+      static_cast<OptimizerKind>(optimizer.At("type").OneOf({"ModularMomentum", "ModularSGD", "AdamW", "SGD"}));
+  constexpr double kAdamWDecay = 0.01;
+  if (config.optimizer == OptimizerKind::kAdamW) config.params.weight_decay = kAdamWDecay;
+  const auto params = optimizer.Find("params");
+  if (!params) return;
+  if (config.optimizer == OptimizerKind::kAdamW) {
+    ParseAdamW(*params, config.params);
+  } else if (config.optimizer == OptimizerKind::kSgd) {
+    ParseSgd(*params, config.params);
+  } else {
+    params->AllowOnly({});
   }
 }
 
-OptimizerKind ParseOptimizer(const JsonValue& optimizer) {
-  CheckKeys(optimizer, std::to_array<std::string_view>({"type"}), kUnbuiltOptimizerKeys);
-  return optimizer.At("type").OneOf({"ModularMomentum", "ModularSGD"}) == 0 ? OptimizerKind::kModularMomentum
-                                                                            : OptimizerKind::kModularSgd;
+void ParseGroups(const JsonValue& groups, RunConfig& config) {
+  for (size_t i = 0; i < groups.Size(); ++i) {
+    const JsonValue entry = groups[i];
+    entry.AllowOnly({"match", "lr", "weight_decay"});
+    ParameterGroup group;
+    group.match = entry.At("match").String();
+    if (const auto lr = entry.Find("lr")) group.lr = NotNegative(*lr);
+    if (const auto decay = entry.Find("weight_decay")) group.weight_decay = NotNegative(*decay);
+    config.groups.push_back(std::move(group));
+  }
+}
+
+void ParseScheduler(const JsonValue& scheduler, RunConfig& config) {
+  scheduler.AllowOnly({"type", "params"});
+  scheduler.At("type").OneOf({"WarmupLR"});
+  Schedule& schedule = config.schedule;
+  schedule.kind = Schedule::Kind::kWarmup;
+  schedule.warmup_max_lr = config.params.lr;
+  const auto params = scheduler.Find("params");
+  if (!params) return;
+  params->AllowOnly({"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"});
+  if (const auto min = params->Find("warmup_min_lr")) schedule.warmup_min_lr = NotNegative(*min);
+  if (const auto max = params->Find("warmup_max_lr")) schedule.warmup_max_lr = NotNegative(*max);
+  if (const auto steps = params->Find("warmup_num_steps")) schedule.warmup_num_steps = steps->Int(0, int64_t{1} << 40);
+  if (const auto type = params->Find("warmup_type")) schedule.linear = type->OneOf({"log", "linear"}) == 1;
+}
+
+bool IsModular(OptimizerKind kind) {
+  return kind == OptimizerKind::kModularMomentum || kind == OptimizerKind::kModularSgd;
+}
+
+// What only a real optimizer understands.
+void ParseReal(const JsonValue& root, RunConfig& config) {
+  for (const char* key : {"param_groups", "scheduler", "gradient_clipping"}) {
+    if (!IsModular(config.optimizer) || !root.Find(key)) continue;
+    Fail(ErrorCode::kInvalidArgument, root.Path() + ": key \"" + std::string(key) + "\" is given with optimizer " +
+                                          std::string(Name(config.optimizer)) + "; allowed: AdamW, SGD");
+  }
+  if (const auto groups = root.Find("param_groups")) ParseGroups(*groups, config);
+  if (const auto scheduler = root.Find("scheduler")) ParseScheduler(*scheduler, config);
+  if (const auto clipping = root.Find("gradient_clipping")) config.gradient_clipping = NotNegative(*clipping);
+}
+
+std::string ParamsJson(const RunConfig& config) {
+  const OptimizerParams& params = config.params;
+  std::string json = ", \"params\": {\"lr\": " + JsonNumber(params.lr);
+  if (config.optimizer == OptimizerKind::kAdamW) {
+    json += ", \"betas\": [" + JsonNumber(params.beta1) + ", " + JsonNumber(params.beta2) +
+            "], \"eps\": " + JsonNumber(params.eps);
+  } else {
+    json += ", \"momentum\": " + JsonNumber(params.momentum);
+  }
+  return json + ", \"weight_decay\": " + JsonNumber(params.weight_decay) + "}";
+}
+
+std::string GroupsJson(const std::vector<ParameterGroup>& groups) {
+  std::string json;
+  for (const ParameterGroup& group : groups) {
+    json += (json.empty() ? "" : ", ") + ("{\"match\": " + JsonQuote(group.match));
+    if (group.lr) json += ", \"lr\": " + JsonNumber(*group.lr);
+    if (group.weight_decay) json += ", \"weight_decay\": " + JsonNumber(*group.weight_decay);
+    json += "}";
+  }
+  return "[" + json + "]";
+}
+
+std::string ScheduleJson(const Schedule& schedule) {
+  return "{\"type\": \"WarmupLR\", \"params\": {\"warmup_min_lr\": " + JsonNumber(schedule.warmup_min_lr) +
+         ", \"warmup_max_lr\": " + JsonNumber(schedule.warmup_max_lr) +
+         ", \"warmup_num_steps\": " + std::to_string(schedule.warmup_num_steps) +
+         ", \"warmup_type\": " + (schedule.linear ? "\"linear\"" : "\"log\"") + "}}";
+}
+
+std::string ZeroJson(const RunConfig& config) {
+  return "{\"stage\": " + std::to_string(config.zero_stage) +
+         ", \"reduce_bucket_size\": " + std::to_string(config.reduce_bucket_elems) +
+         ", \"overlap_comm\": " + (config.overlap_comm ? "true" : "false") +
+         ", \"stage3_prefetch_bucket_size\": " + std::to_string(config.prefetch_bucket_elems) +
+         ", \"stage3_param_persistence_threshold\": " + std::to_string(config.persistence_threshold_elems) +
+         ", \"stage3_max_live_parameters\": " + std::to_string(config.max_live_elems) + "}";
 }
 
 }  // namespace
 
 std::string_view Name(OptimizerKind kind) {
-  return kind == OptimizerKind::kModularMomentum ? "ModularMomentum" : "ModularSGD";
+  constexpr std::string_view kNames[] = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  return kNames[static_cast<int>(kind)];
 }
 
 RunConfig ParseRunConfig(std::string_view json, std::string_view where) {
@@ -190,20 +322,28 @@ RunConfig ParseRunConfig(const JsonValue& root) {
     if (const auto enabled = bf16->Find("enabled"); enabled && enabled->Bool()) config.storage = DType::kBF16;
   }
   if (const auto zero = root.Find("zero_optimization")) ParseZero(*zero, config);
-  config.optimizer = ParseOptimizer(root.At("optimizer"));
+  ParseOptimizer(root.At("optimizer"), config);
+  ParseReal(root, config);
   ResolveBatch(root, config);
   return config;
 }
 
 std::string ToJson(const RunConfig& config) {
-  return "{\"train_batch_size\": " + std::to_string(config.train_batch_size) +
-         ", \"train_micro_batch_size_per_gpu\": " + std::to_string(config.micro_batch_size) +
-         ", \"gradient_accumulation_steps\": " + std::to_string(config.accumulation_steps) +
-         ", \"bf16\": {\"enabled\": " + (config.storage == DType::kBF16 ? "true" : "false") +
-         "}, \"zero_optimization\": {\"stage\": " + std::to_string(config.zero_stage) +
-         ", \"reduce_bucket_size\": " + std::to_string(config.reduce_bucket_elems) +
-         "}, \"optimizer\": {\"type\": " + JsonQuote(Name(config.optimizer)) +
-         "}, \"mesh\": {\"data\": " + std::to_string(config.data_degree) + "}}";
+  std::string json = "{\"train_batch_size\": " + std::to_string(config.train_batch_size) +
+                     ", \"train_micro_batch_size_per_gpu\": " + std::to_string(config.micro_batch_size) +
+                     ", \"gradient_accumulation_steps\": " + std::to_string(config.accumulation_steps) +
+                     ", \"bf16\": {\"enabled\": " + (config.storage == DType::kBF16 ? "true" : "false") +
+                     "}, \"zero_optimization\": " + ZeroJson(config) +
+                     ", \"optimizer\": {\"type\": " + JsonQuote(Name(config.optimizer));
+  if (!IsModular(config.optimizer)) {
+    json += ParamsJson(config) + "}";
+    if (!config.groups.empty()) json += ", \"param_groups\": " + GroupsJson(config.groups);
+    if (config.schedule.kind == Schedule::Kind::kWarmup) json += ", \"scheduler\": " + ScheduleJson(config.schedule);
+    json += ", \"gradient_clipping\": " + JsonNumber(config.gradient_clipping);
+  } else {
+    json += "}";
+  }
+  return json + ", \"mesh\": {\"data\": " + std::to_string(config.data_degree) + "}}";
 }
 
 }  // namespace plumbline::contract

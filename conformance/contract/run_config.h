@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "conformance/contract/dtype.h"
 
@@ -13,9 +15,41 @@ namespace plumbline::contract {
 
 class JsonValue;
 
-enum class OptimizerKind { kModularMomentum, kModularSgd };
+// The modular ones belong to family exact, the others to the real families (docs/semantics.md).
+enum class OptimizerKind { kModularMomentum, kModularSgd, kAdamW, kSgd };
 
 std::string_view Name(OptimizerKind kind);
+
+// Of AdamW and SGD; each reads its own.
+struct OptimizerParams {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;  // 0.01 is AdamW's default
+  double momentum = 0;
+
+  friend bool operator==(const OptimizerParams&, const OptimizerParams&) = default;
+};
+
+struct ParameterGroup {
+  std::string match;  // shell pattern over parameter names
+  std::optional<double> lr;
+  std::optional<double> weight_decay;
+
+  friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
+};
+
+struct Schedule {
+  enum class Kind { kConstant, kWarmup };
+  Kind kind = Kind::kConstant;
+  double warmup_min_lr = 0;
+  double warmup_max_lr = 1e-3;
+  int64_t warmup_num_steps = 1000;
+  bool linear = false;  // else logarithmic
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
 
 struct RunConfig {
   int64_t train_batch_size = 1;
@@ -25,7 +59,15 @@ struct RunConfig {
   DType storage = DType::kF32;  // kF32 or kBF16: weights and activations
   int64_t zero_stage = 0;       // 0 ... 3
   int64_t reduce_bucket_elems = 500'000'000;
+  bool overlap_comm = true;
+  int64_t prefetch_bucket_elems = 50'000'000;     // stage 3
+  int64_t persistence_threshold_elems = 100'000;  // stage 3: smaller parameters stay gathered
+  int64_t max_live_elems = 1'000'000'000;         // stage 3
   OptimizerKind optimizer = OptimizerKind::kModularMomentum;
+  OptimizerParams params;
+  std::vector<ParameterGroup> groups;  // the first that matches; else the default group
+  Schedule schedule;
+  double gradient_clipping = 0;  // 0: none
 
   int64_t world_size() const { return data_degree; }
 
@@ -36,7 +78,8 @@ struct RunConfig {
 RunConfig ParseRunConfig(std::string_view json, std::string_view where);
 RunConfig ParseRunConfig(const JsonValue& root);
 
-// Canonical JSON text: every key, resolved, in the order of docs/formats.md. Parses back to the same value.
+// Canonical JSON text: every key that applies, resolved, in the order of docs/formats.md. Parses back to the same
+// value.
 std::string ToJson(const RunConfig& config);
 
 }  // namespace plumbline::contract

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/contract/strict_json.h"
 #include "conformance/contract/testing/error_message.h"
@@ -180,7 +183,7 @@ TEST(RunConfig, DemandsAnOptimizerThatItKnows) {
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": "ModularSGD"})"),
             R"(config.json: optimizer is "ModularSGD"; allowed: an object)");
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "modularsgd"}})"),
-            R"(config.json: optimizer.type is "modularsgd"; allowed: ModularMomentum, ModularSGD)");
+            R"(config.json: optimizer.type is "modularsgd"; allowed: ModularMomentum, ModularSGD, AdamW, SGD)");
   EXPECT_EQ(Parse(R"({"train_batch_size": 8, "optimizer": {"type": "ModularMomentum"}})").optimizer,
             OptimizerKind::kModularMomentum);
 }
@@ -222,12 +225,9 @@ TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
     std::string keys, message;
   } kTable[] = {
       {R"("fp16": {"enabled": false})", R"(config.json: key "fp16" is known but not built yet; leave it out)"},
-      {R"("gradient_clipping": 1.0)",
-       R"(config.json: key "gradient_clipping" is known but not built yet; leave it out)"},
-      {R"("scheduler": {})", R"(config.json: key "scheduler" is known but not built yet; leave it out)"},
       {R"("steps_per_print": 10)", R"(config.json: key "steps_per_print" is known but not built yet; leave it out)"},
-      {R"("zero_optimization": {"overlap_comm": false})",
-       R"(config.json: zero_optimization: key "overlap_comm" is known but not built yet; leave it out)"},
+      {R"("zero_optimization": {"round_robin_gradients": false})",
+       R"(config.json: zero_optimization: key "round_robin_gradients" is known but not built yet; leave it out)"},
       {R"("zero_optimization": {"stage": 9, "offload_optimizer": {}})",
        R"(config.json: zero_optimization: key "offload_optimizer" is known but not built yet; leave it out)"},
       {R"("mesh": {"tensor": 1})", R"(config.json: mesh: key "tensor" is known but not built yet; leave it out)"},
@@ -240,14 +240,11 @@ TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
   }
 }
 
-// docs/formats.md: a known DeepSpeed key outside the table is unsupported, and optimizer.params is not in the table.
-TEST(RunConfig, CallsParametersOfAnOptimizerUnsupported) {
-  for (const char* params : {"{}", R"({"lr": 0.001, "betas": [0.9, 0.999]})"}) {
-    EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "ModularSGD", "params": )" +
-                          std::string(params) + "}}",
-                      ErrorCode::kUnsupported),
-              R"(config.json: optimizer: key "params" is known but not built yet; leave it out)");
-  }
+TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {
+  EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "ModularSGD", "params": {"lr": 0.1}}})"),
+            R"(config.json: optimizer.params: unknown key "lr"; allowed: no key)");
+  EXPECT_EQ(Message(With(R"("train_batch_size": 8, "gradient_clipping": 1.0)")),
+            R"(config.json: key "gradient_clipping" is given with optimizer ModularSGD; allowed: AdamW, SGD)");
 }
 
 TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
@@ -268,8 +265,15 @@ TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
         for (DType storage : {DType::kF32, DType::kBF16}) {
           for (int64_t stage : {0, 1, 2, 3}) {
             for (OptimizerKind optimizer : {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd}) {
-              const RunConfig config{
-                  micro * accumulation * data, micro, accumulation, data, storage, stage, 1 + stage * 1000, optimizer};
+              RunConfig config;
+              config.train_batch_size = micro * accumulation * data;
+              config.micro_batch_size = micro;
+              config.accumulation_steps = accumulation;
+              config.data_degree = data;
+              config.storage = storage;
+              config.zero_stage = stage;
+              config.reduce_bucket_elems = 1 + stage * 1000;
+              config.optimizer = optimizer;
               const std::string json = ToJson(config);
               EXPECT_EQ(Parse(json), config) << json;
               EXPECT_EQ(ToJson(Parse(json)), json);
@@ -287,8 +291,58 @@ TEST(ToJson, ShowsEveryKeyResolvedInTheOrderOfTheTable) {
   EXPECT_EQ(
       ToJson(Parse(With(R"("train_batch_size": 12, "gradient_accumulation_steps": "auto", "mesh": {"data": 2})"))),
       R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 6, "gradient_accumulation_steps": 1, )"
-      R"("bf16": {"enabled": false}, "zero_optimization": {"stage": 0, "reduce_bucket_size": 500000000}, )"
-      R"("optimizer": {"type": "ModularSGD"}, "mesh": {"data": 2}})");
+      R"("bf16": {"enabled": false}, "zero_optimization": {"stage": 0, "reduce_bucket_size": 500000000, )"
+      R"("overlap_comm": true, "stage3_prefetch_bucket_size": 50000000, "stage3_param_persistence_threshold": 100000, )"
+      R"("stage3_max_live_parameters": 1000000000}, "optimizer": {"type": "ModularSGD"}, "mesh": {"data": 2}})");
+}
+
+constexpr const char* kReal = R"({"train_batch_size": 4,
+    "optimizer": {"type": "AdamW", "params": {"lr": 0.002, "betas": [0.8, 0.95], "eps": 1e-7, "weight_decay": 0.1}},
+    "param_groups": [{"match": "*.bias", "weight_decay": 0}, {"match": "embed.*", "lr": 0.5}],
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 7, "warmup_type": "linear"}},
+    "gradient_clipping": 0.25,
+    "zero_optimization": {"stage": 3, "overlap_comm": false, "stage3_prefetch_bucket_size": 10,
+                          "stage3_param_persistence_threshold": 20, "stage3_max_live_parameters": 30}})";
+
+TEST(ParseRunConfig, ReadsWhatARealOptimizerHas) {
+  const RunConfig config = Parse(kReal);
+  EXPECT_EQ(config.optimizer, OptimizerKind::kAdamW);
+  EXPECT_EQ(config.params, (OptimizerParams{0.002, 0.8, 0.95, 1e-7, 0.1, 0}));
+  ASSERT_EQ(config.groups.size(), 2u);
+  EXPECT_EQ(config.groups[0], (ParameterGroup{"*.bias", std::nullopt, 0.0}));
+  EXPECT_EQ(config.groups[1], (ParameterGroup{"embed.*", 0.5, std::nullopt}));
+  EXPECT_EQ(config.schedule, (Schedule{Schedule::Kind::kWarmup, 0, 0.002, 7, true}));
+  EXPECT_EQ(config.gradient_clipping, 0.25);
+  EXPECT_FALSE(config.overlap_comm);
+  EXPECT_EQ(config.prefetch_bucket_elems, 10);
+  EXPECT_EQ(config.persistence_threshold_elems, 20);
+  EXPECT_EQ(config.max_live_elems, 30);
+  EXPECT_EQ(Parse(ToJson(config)), config);
+}
+
+TEST(ParseRunConfig, HasTheDefaultsOfPyTorch) {
+  EXPECT_EQ(Parse(R"({"train_batch_size": 1, "optimizer": {"type": "AdamW"}})").params,
+            (OptimizerParams{1e-3, 0.9, 0.999, 1e-8, 0.01, 0}));
+  const RunConfig sgd = Parse(R"({"train_batch_size": 1, "optimizer": {"type": "SGD", "params": {"momentum": 0.9}}})");
+  EXPECT_EQ(sgd.params, (OptimizerParams{1e-3, 0.9, 0.999, 1e-8, 0, 0.9}));
+  EXPECT_EQ(sgd.schedule.kind, Schedule::Kind::kConstant);
+  EXPECT_EQ(Parse(ToJson(sgd)), sgd);
+}
+
+TEST(ParseRunConfig, RefusesRatesAndDecaysOutOfRange) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"0.002", "-1"},
+                                                                                 {"0.8", "1"},
+                                                                                 {"0.95", "-0.1"},
+                                                                                 {"1e-7", "-1"},
+                                                                                 {"0.25", "-1"},
+                                                                                 {"\"linear\"", "\"cubic\""},
+                                                                                 {"WarmupLR", "WarmupRL"},
+                                                                                 {"\"match\"", "\"mtach\""},
+                                                                                 {"[0.8, 0.95]", "[0.8]"}}) {
+    std::string json = kReal;
+    json.replace(json.find(from), from.size(), to);
+    EXPECT_THROW(Parse(json), Error) << to;
+  }
 }
 
 }  // namespace

@@ -233,6 +233,7 @@ size_t JsonValue::OneOf(std::initializer_list<std::string_view> allowed) const {
 }
 
 bool JsonValue::IsString() const { return AsNode(node_).is_string(); }
+bool JsonValue::IsNull() const { return AsNode(node_).is_null(); }
 bool JsonValue::IsObject() const { return AsNode(node_).is_object(); }
 
 std::string JsonValue::Path() const {

@@ -46,6 +46,7 @@ class JsonValue {
 
   bool IsString() const;
   bool IsObject() const;
+  bool IsNull() const;
 
   // "case.json: model.width"
   std::string Path() const;

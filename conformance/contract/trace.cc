@@ -2,6 +2,7 @@
 #include "conformance/contract/trace.h"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "conformance/contract/error.h"
@@ -30,13 +31,13 @@ uint64_t ParseHex(const JsonValue& value) {
   return parsed;
 }
 
-void AppendSlices(std::string& json, TensorKind kind, const std::vector<SliceDigest>& slices) {
+void AppendSlices(std::string& json, TensorKind kind, bool with_sums, const std::vector<SliceDigest>& slices) {
   json += ", \"" + std::string(Name(kind)) + "\": [";
   for (size_t i = 0; i < slices.size(); ++i) {
     const SliceDigest& slice = slices[i];
     json += (i ? ", [" : "[") + JsonQuote(slice.tensor) + ", " + std::to_string(slice.begin) + ", " +
             std::to_string(slice.end) + ", \"" + Hex(slice.digest.hash) + "\"";
-    if (kind == TensorKind::kGradient) {
+    if (with_sums) {
       json += ", " + std::to_string(slice.digest.sum) + ", " + std::to_string(slice.digest.sum_squares) + ", " +
               std::to_string(slice.digest.sum_indexed);
     }
@@ -45,23 +46,53 @@ void AppendSlices(std::string& json, TensorKind kind, const std::vector<SliceDig
   json += "]";
 }
 
+// JSON has no NaN and no infinity: null stands for both.
+std::string NumberOrNull(double value) { return std::isfinite(value) ? JsonNumber(value) : "null"; }
+
+double ParseNumberOrNull(const JsonValue& value) {
+  return value.IsNull() ? std::numeric_limits<double>::quiet_NaN() : value.Number();
+}
+
+std::string RealJson(const RealStep& real) {
+  std::string lr;
+  for (double value : real.lr) lr += (lr.empty() ? "" : ", ") + JsonNumber(value);
+  return ", \"lr\": [" + lr + "], \"gradient_norm\": " + NumberOrNull(real.gradient_norm) +
+         ", \"skipped\": " + (real.skipped ? "true" : "false");
+}
+
+std::string CommJson(const StepRecord& record) {
+  std::string json;
+  for (const auto& [kind, count] : *record.comm) {
+    json += (json.empty() ? "" : ", ") + JsonQuote(kind) + ": [" + std::to_string(count.calls) + ", " +
+            std::to_string(count.bytes) + "]";
+  }
+  return ", \"comm\": {" + json + "}, \"comm_sequence\": \"" + Hex(record.comm_sequence) + "\"";
+}
+
+std::string MemoryJson(const std::map<std::string, int64_t>& peaks) {
+  std::string json;
+  for (const auto& [category, bytes] : peaks) {
+    json += (json.empty() ? "" : ", ") + JsonQuote(category) + ": " + std::to_string(bytes);
+  }
+  return ", \"memory_peak_bytes\": {" + json + "}";
+}
+
 std::string ToJson(const StepRecord& record) {
   std::string json = "{\"record\": \"step\", \"step\": " + std::to_string(record.step) +
-                     ", \"loss\": " + JsonNumber(record.loss) + ", \"tokens\": " + std::to_string(record.tokens);
-  for (TensorKind kind : kTensorKinds) AppendSlices(json, kind, record.of(kind));
-  if (record.comm) {
-    json += ", \"comm\": {";
-    for (const auto& [kind, count] : *record.comm) {
-      if (!json.ends_with('{')) json += ", ";
-      json += JsonQuote(kind) + ": [" + std::to_string(count.calls) + ", " + std::to_string(count.bytes) + "]";
-    }
-    json += "}, \"comm_sequence\": \"" + Hex(record.comm_sequence) + "\"";
+                     ", \"loss\": " + NumberOrNull(record.loss) + ", \"tokens\": " + std::to_string(record.tokens);
+  if (record.real) json += RealJson(*record.real);
+  for (TensorKind kind : kTensorKinds) {
+    if (kind == TensorKind::kSecondMoment && record.of(kind).empty()) continue;
+    AppendSlices(json, kind, kind == TensorKind::kGradient && !record.real, record.of(kind));
   }
+  if (record.comm) json += CommJson(record);
+  if (!record.memory_peak_bytes.empty()) json += MemoryJson(record.memory_peak_bytes);
+  if (record.comm_wait_us) json += ", \"comm_wait_us\": " + std::to_string(*record.comm_wait_us);
   return json + "}";
 }
 
-std::vector<SliceDigest> ParseSlices(const JsonValue& array, TensorKind kind) {
-  const size_t num_fields = kind == TensorKind::kGradient ? 7 : 4;
+std::vector<SliceDigest> ParseSlices(const JsonValue& array, bool with_sums) {
+  const size_t num_fields = with_sums ? 7 : 4;
   std::vector<SliceDigest> slices;
   for (size_t i = 0; i < array.Size(); ++i) {
     const JsonValue entry = array[i];
@@ -71,7 +102,7 @@ std::vector<SliceDigest> ParseSlices(const JsonValue& array, TensorKind kind) {
     slice.begin = entry[1].Int(0, std::numeric_limits<int64_t>::max() - 1);
     slice.end = entry[2].Int(slice.begin + 1);
     slice.digest.hash = ParseHex(entry[3]);
-    if (kind == TensorKind::kGradient) {
+    if (with_sums) {
       slice.digest.sum = entry[4].Int();
       slice.digest.sum_squares = entry[5].Int();
       slice.digest.sum_indexed = static_cast<uint64_t>(entry[6].Int(0, static_cast<int64_t>(kIndexedModulus) - 1));
@@ -81,19 +112,18 @@ std::vector<SliceDigest> ParseSlices(const JsonValue& array, TensorKind kind) {
   return slices;
 }
 
-StepRecord ParseStep(const JsonValue& root, int64_t expected_step) {
-  root.AllowOnly(
-      {"record", "step", "loss", "tokens", "gradient", "moment", "master", "weight", "comm", "comm_sequence"});
-  StepRecord record;
-  record.step = root.At("step").Int(expected_step, expected_step);
-  record.loss = root.At("loss").Number();
-  record.tokens = root.At("tokens").Int(0);
-  for (TensorKind kind : kTensorKinds) {
-    const std::optional<JsonValue> array = root.Find(Name(kind));
-    if (!array && kind != TensorKind::kMoment) root.At(Name(kind));
-    if (array) record.of(kind) = ParseSlices(*array, kind);
-  }
-  if (!root.Find("comm") && !root.Find("comm_sequence")) return record;
+std::optional<RealStep> ParseReal(const JsonValue& root) {
+  if (!root.Find("lr") && !root.Find("gradient_norm") && !root.Find("skipped")) return std::nullopt;
+  RealStep real;
+  const JsonValue lr = root.At("lr");
+  for (size_t i = 0; i < lr.Size(); ++i) real.lr.push_back(lr[i].Number());
+  real.gradient_norm = ParseNumberOrNull(root.At("gradient_norm"));
+  real.skipped = root.At("skipped").Bool();
+  return real;
+}
+
+void ParseComm(const JsonValue& root, StepRecord& record) {
+  if (!root.Find("comm") && !root.Find("comm_sequence")) return;
   record.comm.emplace();
   const JsonValue comm = root.At("comm");
   for (const std::string& kind : comm.Keys()) {
@@ -102,6 +132,29 @@ StepRecord ParseStep(const JsonValue& root, int64_t expected_step) {
     (*record.comm)[kind] = {entry[0].Int(0), entry[1].Int(0)};
   }
   record.comm_sequence = ParseHex(root.At("comm_sequence"));
+}
+
+// expected_step is empty for the first step of a trace.
+StepRecord ParseStep(const JsonValue& root, std::optional<int64_t> expected_step) {
+  root.AllowOnly({"record", "step", "loss", "tokens", "lr", "gradient_norm", "skipped", "gradient", "moment",
+                  "second_moment", "master", "weight", "comm", "comm_sequence", "memory_peak_bytes", "comm_wait_us"});
+  StepRecord record;
+  record.step = expected_step ? root.At("step").Int(*expected_step, *expected_step)
+                              : root.At("step").Int(0, std::numeric_limits<int64_t>::max() / 2);
+  record.real = ParseReal(root);
+  record.loss = record.real ? ParseNumberOrNull(root.At("loss")) : root.At("loss").Number();
+  record.tokens = root.At("tokens").Int(0);
+  for (TensorKind kind : kTensorKinds) {
+    const std::optional<JsonValue> array = root.Find(Name(kind));
+    const bool optional = kind == TensorKind::kMoment || kind == TensorKind::kSecondMoment;
+    if (!array && !optional) root.At(Name(kind));
+    if (array) record.of(kind) = ParseSlices(*array, kind == TensorKind::kGradient && !record.real);
+  }
+  ParseComm(root, record);
+  if (const auto memory = root.Find("memory_peak_bytes")) {
+    for (const std::string& category : memory->Keys()) record.memory_peak_bytes[category] = memory->At(category).Int(0);
+  }
+  if (const auto wait = root.Find("comm_wait_us")) record.comm_wait_us = wait->Int(0);
   return record;
 }
 
@@ -118,7 +171,8 @@ void ParseHeader(const JsonValue& root, Trace& trace) {
 void ParseLine(const JsonValue& root, Trace& trace) {
   switch (root.At("record").OneOf({"step", "phase", "end"})) {
     case 0:
-      trace.steps.push_back(ParseStep(root, static_cast<int64_t>(trace.steps.size())));
+      trace.steps.push_back(
+          ParseStep(root, trace.steps.empty() ? std::nullopt : std::optional(trace.steps.back().step + 1)));
       break;
     case 1:
       root.AllowOnly({"record", "step", "phase"});
@@ -137,7 +191,7 @@ void ParseLine(const JsonValue& root, Trace& trace) {
 }  // namespace
 
 std::string_view Name(TensorKind kind) {
-  constexpr std::string_view kNames[] = {"gradient", "moment", "master", "weight"};
+  constexpr std::string_view kNames[] = {"gradient", "moment", "second_moment", "master", "weight"};
   return kNames[static_cast<int>(kind)];
 }
 

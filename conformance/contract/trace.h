@@ -17,12 +17,13 @@
 
 namespace plumbline::contract {
 
-enum class TensorKind { kGradient, kMoment, kMaster, kWeight };
-inline constexpr TensorKind kTensorKinds[] = {TensorKind::kGradient, TensorKind::kMoment, TensorKind::kMaster,
-                                              TensorKind::kWeight};
-std::string_view Name(TensorKind kind);  // "gradient", "moment", "master", "weight"
+enum class TensorKind { kGradient, kMoment, kSecondMoment, kMaster, kWeight };
+inline constexpr TensorKind kTensorKinds[] = {TensorKind::kGradient, TensorKind::kMoment, TensorKind::kSecondMoment,
+                                              TensorKind::kMaster, TensorKind::kWeight};
+inline constexpr int kNumTensorKinds = 5;
+std::string_view Name(TensorKind kind);  // "gradient", "moment", "second_moment", "master", "weight"
 
-// [begin, end) of a tensor, row-major indices in the whole tensor. Sums are written for gradients only.
+// [begin, end) of a tensor, row-major indices in the whole tensor. Sums are written for gradients of family exact only.
 struct SliceDigest {
   std::string tensor;
   int64_t begin = 0;
@@ -36,13 +37,23 @@ struct CommCount {
   friend bool operator==(const CommCount&, const CommCount&) = default;
 };
 
+// What a step of a real family reports besides.
+struct RealStep {
+  std::vector<double> lr;    // of the default group, then of param_groups
+  double gradient_norm = 0;  // before clipping; NaN or infinite where the gradient is (written as null)
+  bool skipped = false;
+};
+
 struct StepRecord {
   int64_t step = 0;
   double loss = 0;
   int64_t tokens = 0;
-  std::vector<SliceDigest> slices[4];                    // indexed by TensorKind
+  std::vector<SliceDigest> slices[kNumTensorKinds];      // indexed by TensorKind
+  std::optional<RealStep> real;                          // the real families
   std::optional<std::map<std::string, CommCount>> comm;  // kinds that were called
   uint64_t comm_sequence = 0;
+  std::map<std::string, int64_t> memory_peak_bytes;  // by category; empty where it is not kept
+  std::optional<int64_t> comm_wait_us;               // time blocked in waiting for communication
 
   std::vector<SliceDigest>& of(TensorKind kind) { return slices[static_cast<int>(kind)]; }
   const std::vector<SliceDigest>& of(TensorKind kind) const { return slices[static_cast<int>(kind)]; }
@@ -67,7 +78,7 @@ struct Trace {
   int64_t rank = 0;
   int64_t world = 0;
   RunConfig config;
-  std::vector<StepRecord> steps;  // consecutive from step 0
+  std::vector<StepRecord> steps;  // consecutive
   bool complete = false;          // the end record was read and counts the steps
 };
 

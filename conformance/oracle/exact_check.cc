@@ -11,15 +11,27 @@ using contract::Digest;
 using contract::TensorKind;
 using reports::CheckOutcome;
 
-// Shows what a reader can check by hand: the sums, and for kinds without sums only that the hashes differ.
-std::string Detail(TensorKind kind, const Digest& truth, const Digest& candidate) {
-  if (kind != TensorKind::kGradient) return "hashes differ";
-  return "sum " + std::to_string(candidate.sum) + " for " + std::to_string(truth.sum) + ", sum of squares " +
-         std::to_string(candidate.sum_squares) + " for " + std::to_string(truth.sum_squares);
+std::string Pair(const std::string& what, const std::string& found, const std::string& expected) {
+  return what + " " + found + ", reference " + expected;
+}
+
+// The first field that differs, sums before the hash: a reader can compute them by hand.
+std::string Detail(const Digest& truth, const Digest& candidate) {
+  const auto pair = [](const char* what, auto found, auto expected) {
+    return Pair(what, std::to_string(found), std::to_string(expected));
+  };
+  if (truth.sum != candidate.sum) return pair("sum", candidate.sum, truth.sum);
+  if (truth.sum_squares != candidate.sum_squares) {
+    return pair("sum of squares", candidate.sum_squares, truth.sum_squares);
+  }
+  if (truth.sum_indexed != candidate.sum_indexed) {
+    return pair("sum_indexed", candidate.sum_indexed, truth.sum_indexed);
+  }
+  return "hash differs, and no sum does or is kept";
 }
 
 Divergence Scalar(int64_t step, const char* quantity, double truth, double candidate) {
-  return {step, quantity, "", 0, std::to_string(candidate) + " for " + std::to_string(truth)};
+  return {step, quantity, "", 0, Pair(quantity, std::to_string(candidate), std::to_string(truth))};
 }
 
 // Tensors of one kind and step; adds to `compared`.
@@ -36,8 +48,11 @@ std::optional<Divergence> CompareTensors(const std::vector<contract::ParameterSp
   for (size_t i = 0; i < expected.size(); ++i) {
     ++compared;
     if (expected[i] == found[i]) continue;
-    if (!first) {
-      first = Divergence{step, std::string(Name(kind)), parameters[i].name, 0, Detail(kind, expected[i], found[i])};
+    // Backward runs from the last parameter to the first, so the last gradient in canonical order is the nearest to the
+    // cause.
+    if (!first || kind == TensorKind::kGradient) {
+      const int64_t before = first ? first->num_tensors : 0;
+      first = Divergence{step, std::string(Name(kind)), parameters[i].name, before, Detail(expected[i], found[i])};
     }
     ++first->num_tensors;
   }
@@ -57,7 +72,7 @@ std::optional<Divergence> CompareStep(const std::vector<contract::ParameterSpec>
   for (TensorKind kind : contract::kTensorKinds) {
     auto divergence = CompareTensors(parameters, step, kind, truth, candidate, compared);
     if (!divergence) continue;
-    if (first) divergence->detail += "; loss " + first->detail;
+    divergence->detail += first ? "; " + first->detail : "; the step's loss is equal";
     return divergence;
   }
   return first;
@@ -66,16 +81,16 @@ std::optional<Divergence> CompareStep(const std::vector<contract::ParameterSpec>
 std::string Describe(const Divergence& divergence) {
   std::string text = "step " + std::to_string(divergence.step) + ": " + divergence.quantity;
   if (!divergence.tensor.empty()) text += " of " + divergence.tensor;
-  text += " differs from the reference: " + divergence.detail;
+  text += " differs: " + divergence.detail;
   if (divergence.num_tensors > 1) {
-    text += "; in this step it differs in " + std::to_string(divergence.num_tensors) + " tensors";
+    text += "; " + divergence.quantity + " differs in " + std::to_string(divergence.num_tensors) + " tensors";
   }
   return text;
 }
 
 }  // namespace
 
-ExactResult CompareExactly(const contract::ExactSpec& model, const RunDigest& truth, const RunDigest& candidate) {
+ExactResult CompareExactly(const contract::ModelSpec& model, const RunDigest& truth, const RunDigest& candidate) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
   ExactResult result;
   result.check.name = "exact";

@@ -19,7 +19,7 @@ namespace plumbline::conformance {
 struct Divergence {
   int64_t step = 0;
   std::string quantity;     // "tokens", "loss", "gradient", "moment", "master", "weight"
-  std::string tensor;       // of the quantities that have one; the first in canonical order
+  std::string tensor;       // the first in canonical order; of gradients the last, where backward came first
   int64_t num_tensors = 0;  // that differ in this quantity and step
   std::string detail;       // both values
 };
@@ -29,6 +29,6 @@ struct ExactResult {
   std::optional<Divergence> divergence;
 };
 
-ExactResult CompareExactly(const contract::ExactSpec& model, const RunDigest& truth, const RunDigest& candidate);
+ExactResult CompareExactly(const contract::ModelSpec& model, const RunDigest& truth, const RunDigest& candidate);
 
 }  // namespace plumbline::conformance

@@ -31,6 +31,7 @@ TEST(CompareExactly, FindsOneChangedFieldOfOneDigestAnywhere) {
   const auto parameters = contract::Parameters(ExampleCase(1).model);
   for (size_t step = 0; step < kExampleSteps; ++step) {
     for (TensorKind kind : contract::kTensorKinds) {
+      if (kind == TensorKind::kSecondMoment) continue;  // the example has none
       for (size_t tensor = 0; tensor < parameters.size(); ++tensor) {
         RunDigest candidate = ExampleRun();
         candidate.steps[step].tensors[static_cast<int>(kind)][tensor].hash += 1;
@@ -58,7 +59,7 @@ TEST(CompareExactly, ComparesTheSumsToo) {
 TEST(CompareExactly, ReportsTheFirstStepAndInItTheFirstQuantity) {
   RunDigest candidate = ExampleRun();
   candidate.steps[3].tensors[0][0].hash += 1;
-  candidate.steps[1].tensors[3][0].hash += 1;
+  candidate.steps[1].tensors[4][0].hash += 1;
   candidate.steps[1].tensors[1][2].hash += 1;
   candidate.steps[1].tensors[1][5].hash += 1;
   const ExactResult result = Compare(candidate);
@@ -90,7 +91,7 @@ TEST(CompareExactly, FailsOnAnotherNumberOfStepsOrTensors) {
   candidate.steps.pop_back();
   EXPECT_EQ(Compare(candidate).check.outcome, CheckOutcome::kFail);
   candidate = ExampleRun();
-  candidate.steps[0].tensors[2].pop_back();
+  candidate.steps[0].tensors[3].pop_back();
   EXPECT_EQ(Compare(candidate).check.outcome, CheckOutcome::kFail);
 }
 

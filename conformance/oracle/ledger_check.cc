@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/oracle/ledger_check.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <ranges>
 #include <vector>
+
+#include "conformance/oracle/gather_formula.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -18,8 +20,9 @@ constexpr int64_t kGradientBytes = 4;
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// Padded lengths of all buckets.
-std::vector<int64_t> PaddedBucketElems(const contract::ExactSpec& model, const contract::RunConfig& config) {
+// Padded lengths of the buckets of these parameters, in this order.
+std::vector<int64_t> PaddedBucketElems(const std::vector<contract::ParameterSpec>& parameters,
+                                       const contract::RunConfig& config) {
   std::vector<int64_t> padded;
   int64_t open_elems = 0;    // of the parameters alone
   int64_t open_aligned = 0;  // with each parameter at its aligned place
@@ -27,13 +30,47 @@ std::vector<int64_t> PaddedBucketElems(const contract::ExactSpec& model, const c
     if (open_elems > 0) padded.push_back(RoundUp(open_aligned, kAlignElems * config.data_degree));
     open_elems = open_aligned = 0;
   };
-  for (const contract::ParameterSpec& parameter : contract::Parameters(model) | std::views::reverse) {
+  for (const contract::ParameterSpec& parameter : parameters) {
     if (open_elems + parameter.numel() > config.reduce_bucket_elems) close();
     open_elems += parameter.numel();
     open_aligned += RoundUp(parameter.numel(), kAlignElems);
   }
   close();
   return padded;
+}
+
+using Counts = std::map<std::string, CommCount>;
+
+void Add(Counts& counts, const char* kind, int64_t calls, int64_t bytes) {
+  counts[kind].calls += calls;
+  counts[kind].bytes += calls * bytes;
+}
+
+// Stages 0 to 2: one list of buckets, over all parameters in reverse canonical order.
+void AddWholeModel(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
+  std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  std::reverse(parameters.begin(), parameters.end());
+  for (int64_t elems : PaddedBucketElems(parameters, config)) {
+    if (config.zero_stage == 0) {
+      Add(counts, "all_reduce", 1, kGradientBytes * elems);
+      continue;
+    }
+    Add(counts, "reduce_scatter", config.zero_stage == 1 ? 1 : config.accumulation_steps, kGradientBytes * elems);
+    Add(counts, "all_gather", 1, contract::SizeBytes(config.storage) * elems);
+  }
+}
+
+// Stage 3: each set has buckets of its own.
+void AddGatherSets(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  for (const GatherSet& set : GatherSets(model.exact(), config)) {
+    std::vector<contract::ParameterSpec> members;
+    for (size_t index : set.parameters) members.push_back(parameters[index]);
+    for (int64_t elems : PaddedBucketElems(members, config)) {
+      Add(counts, "reduce_scatter", config.accumulation_steps, kGradientBytes * elems);
+      Add(counts, "all_gather", set.gathers_per_step, contract::SizeBytes(config.storage) * elems);
+    }
+  }
 }
 
 std::string Show(const std::map<std::string, CommCount>& counts) {
@@ -53,21 +90,14 @@ std::map<std::string, CommCount> Called(std::map<std::string, CommCount> counts)
 
 }  // namespace
 
-std::map<std::string, CommCount> ExpectedComm(const contract::ExactSpec& model, const contract::RunConfig& config) {
-  std::map<std::string, CommCount> expected;
+std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, const contract::RunConfig& config) {
+  Counts expected;
   if (config.data_degree == 1) return expected;
-  const auto add = [&](const char* kind, int64_t calls, int64_t bytes) {
-    expected[kind].calls += calls;
-    expected[kind].bytes += calls * bytes;
-  };
-  add("all_reduce", 2, kScalarBytes);
-  for (int64_t elems : PaddedBucketElems(model, config)) {
-    if (config.zero_stage == 0) {
-      add("all_reduce", 1, kGradientBytes * elems);
-      continue;
-    }
-    add("reduce_scatter", config.zero_stage == 1 ? 1 : config.accumulation_steps, kGradientBytes * elems);
-    add("all_gather", 1, contract::SizeBytes(config.storage) * elems);
+  Add(expected, "all_reduce", 2, kScalarBytes);
+  if (config.zero_stage == 3) {
+    AddGatherSets(model, config, expected);
+  } else {
+    AddWholeModel(model, config, expected);
   }
   return expected;
 }

@@ -14,7 +14,7 @@
 namespace plumbline::conformance {
 
 // What each rank must count in each step; kinds that are not called are absent.
-std::map<std::string, contract::CommCount> ExpectedComm(const contract::ExactSpec& model,
+std::map<std::string, contract::CommCount> ExpectedComm(const contract::ModelSpec& model,
                                                         const contract::RunConfig& config);
 
 // "ledger". Not applicable where the engine keeps none (`required` false) and the traces hold none.

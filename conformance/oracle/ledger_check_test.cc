@@ -49,6 +49,15 @@ TEST(ExpectedComm, PutsAParameterAsLargeAsTheBucketOrLargerIntoOneOfItsOwn) {
   }
 }
 
+TEST(ExpectedComm, FillsABucketToItsLastElement) {
+  contract::RunConfig config = ExampleCase(2, 1).config;
+  const auto calls = [&] { return ExpectedComm(ExampleCase(2).model, config).at("reduce_scatter").calls; };
+  config.reduce_bucket_elems = 18;  // o and v have nine elements each, and so have k and q
+  EXPECT_EQ(calls(), 6);
+  config.reduce_bucket_elems = 17;
+  EXPECT_EQ(calls(), 8);
+}
+
 TEST(ExpectedComm, IsEmptyForOneRank) {
   for (int64_t stage : {0, 1, 2}) EXPECT_TRUE(ExpectedComm(ExampleCase(1).model, ExampleCase(1, stage).config).empty());
 }

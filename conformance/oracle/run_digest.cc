@@ -98,7 +98,11 @@ class Merger {
                              (trace.complete ? "" : " and no end record") + "; the case has " +
                              std::to_string(spec_.steps));
       }
-      trace_.compared += 3;
+      if (steps > 0 && trace.steps.front().step != spec_.first_step) {
+        FailOnce(trace_, rank + "the first step is " + std::to_string(trace.steps.front().step) +
+                             "; the case begins at " + std::to_string(spec_.first_step));
+      }
+      trace_.compared += 4;
     }
   }
 
@@ -131,8 +135,29 @@ class Merger {
     }
   }
 
+  // What a stage does not shard lies on every rank; a rank that leaves it out would escape the comparison of replicas.
+  bool IsReplicated(TensorKind kind) const {
+    const int64_t first_sharding_stage = kind == TensorKind::kWeight ? 3 : 1;
+    return spec_.config.zero_stage < first_sharding_stage;
+  }
+
+  void CheckWhole(const Trace& trace, int64_t step, TensorKind kind, const std::string& where) {
+    std::map<std::string, int64_t> listed;
+    for (const SliceDigest& slice : trace.steps[static_cast<size_t>(step)].of(kind)) {
+      listed[slice.tensor] += slice.end - slice.begin;
+    }
+    for (const contract::ParameterSpec& parameter : parameters_) {
+      if (parameter.frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) continue;
+      ++trace_.compared;
+      if (listed[parameter.name] == parameter.numel()) continue;
+      FailOnce(trace_, where + " of " + parameter.name + " is not whole on rank " + std::to_string(trace.rank) +
+                           ", though stage " + std::to_string(spec_.config.zero_stage) + " does not shard it");
+    }
+  }
+
   void MergeKind(int64_t step, TensorKind kind, StepDigest& merged) {
-    const bool absent = kind == TensorKind::kMoment && spec_.config.optimizer == contract::OptimizerKind::kModularSgd;
+    const bool absent = (kind == TensorKind::kMoment && !contract::HasMoment(spec_.config)) ||
+                        (kind == TensorKind::kSecondMoment && !contract::HasSecondMoment(spec_.config));
     const std::string where = "step " + std::to_string(step) + ": " + std::string(Name(kind));
     std::vector<SliceMap> tensors(parameters_.size());
     for (const Trace& trace : ranks_) {
@@ -151,7 +176,14 @@ class Merger {
       }
     }
     if (absent) return;
+    for (const Trace& trace : ranks_) {
+      if (IsReplicated(kind)) CheckWhole(trace, step, kind, where);
+    }
     for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) {
+        merged.tensors[static_cast<int>(kind)].push_back(Digest{});
+        continue;
+      }
       std::string problem;
       const std::optional<Digest> total = tensors[i].Total(parameters_[i].numel(), problem);
       if (!total) FailOnce(trace_, where + " of " + parameters_[i].name + ": " + problem);

@@ -19,8 +19,8 @@ namespace plumbline::conformance {
 struct StepDigest {
   double loss = 0;
   int64_t tokens = 0;
-  // [TensorKind][tensor in canonical order]; moments are empty with ModularSGD.
-  std::vector<contract::Digest> tensors[4];
+  // [TensorKind][tensor in canonical order]; empty where the optimizer keeps no such thing.
+  std::vector<contract::Digest> tensors[contract::kNumTensorKinds];
 };
 
 struct RunDigest {
@@ -28,7 +28,8 @@ struct RunDigest {
 };
 
 struct MergedRun {
-  // "trace": files complete and of this case, slices cover every tensor. "replicas": equal slices have equal digests,
+  // "trace": files complete and of this case, slices cover every tensor, and every rank lists
+  // whole what its ZeRO stage does not shard. "replicas": equal slices have equal digests,
   // and all ranks state the same loss and tokens. "collectives": the same sequence on all ranks.
   std::vector<reports::CheckRecord> checks;
   // Valid only where the trace check passes.

@@ -32,7 +32,7 @@ TEST(MergeTraces, AddsShardsToTheSameDigestsAsWholeTensors) {
       for (const auto& check : merged.checks) EXPECT_EQ(check.outcome, CheckOutcome::kPass) << check.detail;
       ASSERT_EQ(merged.run.steps.size(), whole.steps.size());
       for (size_t step = 0; step < whole.steps.size(); ++step) {
-        for (int kind = 0; kind < 4; ++kind) {
+        for (int kind = 0; kind < contract::kNumTensorKinds; ++kind) {
           EXPECT_EQ(merged.run.steps[step].tensors[kind], whole.steps[step].tensors[kind]) << world << " " << kind;
         }
       }
@@ -44,6 +44,24 @@ TEST(MergeTraces, FailsOnAMissingSlice) {
   auto traces = ExampleTraces(2, 1);
   traces[1].steps[2].of(TensorKind::kMaster).pop_back();
   ExpectFail(MergeTraces(ExampleCase(2, 1), traces), "trace", "step 2: master of");
+}
+
+TEST(MergeTraces, FailsWhenARankLeavesOutWhatItsStageDoesNotShard) {
+  for (int64_t stage : {0, 1}) {
+    for (TensorKind kind : {TensorKind::kGradient, TensorKind::kMaster, TensorKind::kWeight}) {
+      if (stage == 1 && kind != TensorKind::kWeight) continue;
+      auto traces = ExampleTraces(2, stage);
+      traces[1].steps[3].of(kind).pop_back();
+      ExpectFail(MergeTraces(ExampleCase(2, stage), traces), "trace", "is not whole on rank 1");
+    }
+  }
+}
+
+TEST(MergeTraces, FailsOnAHoleBetweenSlices) {
+  auto traces = ExampleTraces(3, 1);
+  auto& slices = traces[1].steps[1].of(TensorKind::kMaster);
+  slices.erase(slices.begin());  // the middle third of the first tensor
+  ExpectFail(MergeTraces(ExampleCase(3, 1), traces), "trace", "are on no rank");
 }
 
 TEST(MergeTraces, FailsOnOverlappingSlices) {

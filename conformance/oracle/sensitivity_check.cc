@@ -59,6 +59,13 @@ CheckRecord CheckCertificate(const contract::Certificate& certificate, DType sto
                    "); allowed: " + Number(limit.max) + " for " + std::string(Name(storage));
     return check;
   }
+  const double largest_gradient = certificate.quantities.at("gradient").max;
+  if (storage == DType::kBF16 && !(largest_gradient > kExactBf16)) {
+    check.outcome = CheckOutcome::kVacuous;
+    check.detail = "no gradient exceeds " + Number(kExactBf16) + " (the largest is " + Number(largest_gradient) +
+                   "), so gradients accumulated in BF16 would not show";
+    return check;
+  }
   const auto& stored = certificate.quantities.at("stored");
   check.detail = "largest stored value " + Number(stored.max) + " (" + stored.where + ")";
   return check;

@@ -34,6 +34,15 @@ TEST(CheckCertificate, HoldsAtTheLimitAndFailsOneBeyondInEachQuantity) {
   }
 }
 
+TEST(CheckCertificate, IsVacuousForBf16WhereGradientsFitBf16) {
+  Certificate certificate = AtTheLimit();
+  certificate.quantities["gradient"].max = 256;
+  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kPass);
+  certificate.quantities["gradient"].max = 257;
+  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16).outcome, CheckOutcome::kPass);
+}
+
 TEST(CheckCertificate, AllowsLargerStoredValuesInFp32Only) {
   Certificate certificate = AtTheLimit();
   certificate.quantities["stored"].max = 16777216;

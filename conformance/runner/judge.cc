@@ -66,6 +66,8 @@ Judgement Judge(const contract::Case& spec, const Truth& truth, const Observatio
   judgement.checks.push_back(CheckCertificate(truth.certificate, spec.config.storage));
   judgement.checks.insert(judgement.checks.end(), truth.checks.begin(), truth.checks.end());
   judgement.verdict = VerdictOf(judgement.checks);
+  // What was not compared with the truth passes by silence: never.
+  if (judgement.verdict == Verdict::kPass && !seen.run) judgement.verdict = Verdict::kVacuous;
   if (judgement.verdict == Verdict::kFail) judgement.message = MessageOf(judgement.checks, CheckOutcome::kFail);
   if (judgement.verdict == Verdict::kVacuous) judgement.message = MessageOf(judgement.checks, CheckOutcome::kVacuous);
   return judgement;

@@ -57,6 +57,15 @@ TEST(Judge, IsVacuousWhereEqualityCouldNotHaveShownAFault) {
   }
 }
 
+TEST(Judge, AsksTheCertificateForTheStorageTypeOfTheCase) {
+  Truth truth = LiveTruth();
+  truth.certificate.quantities["stored"].max = 257;
+  contract::Case spec = ExampleCase(1);
+  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kPass);
+  spec.config.storage = contract::DType::kBF16;
+  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kVacuous);
+}
+
 TEST(Judge, PrefersAFailureToVacuous) {
   Truth truth = LiveTruth();
   truth.checks[0].outcome = CheckOutcome::kVacuous;
@@ -81,6 +90,26 @@ TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {
   }
   EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kUnsupported)).verdict, Verdict::kUnsupported);
   EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kInterrupted)).verdict, Verdict::kNotRun);
+}
+
+TEST(Judge, IsVacuousWithoutAnyCheck) {
+  Observation seen = Seen();
+  seen.checks.clear();
+  seen.run.reset();
+  Truth truth = LiveTruth();
+  truth.checks.clear();
+  // Only the certificate is left, and it compares nothing of the candidate.
+  EXPECT_NE(Judge(ExampleCase(1), truth, seen).verdict, Verdict::kPass);
+}
+
+TEST(Judge, AsksTheCertificateForTheStorageOfTheCase) {
+  Truth truth = LiveTruth();
+  truth.certificate.quantities["stored"].max = 300;
+  truth.certificate.quantities["gradient"].max = 300;
+  contract::Case spec = ExampleCase(1);
+  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kPass);
+  spec.config.storage = contract::DType::kBF16;
+  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kVacuous);
 }
 
 TEST(Judge, IsAnErrorWithoutATruth) {

@@ -9,10 +9,28 @@ namespace plumbline::conformance {
 
 using reports::CheckOutcome;
 
+namespace {
+
+// "; 31 of 60 steps were traced" for an engine that was stopped or died on the way, or nothing.
+std::string HowFar(const contract::Case& spec, const std::filesystem::path& out_dir, CaseOutcome::Kind kind) {
+  if (kind != CaseOutcome::Kind::kTimedOut && kind != CaseOutcome::Kind::kCrashed) return "";
+  try {
+    const size_t traced = contract::ReadTrace(out_dir, 0).steps.size();
+    return "; " + std::to_string(traced) + " of " + std::to_string(spec.steps) + " steps were traced";
+  } catch (const contract::Error&) {
+    return "; no step was traced";
+  }
+}
+
+}  // namespace
+
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
                     const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   Observation seen{outcome, {}, std::nullopt};
-  if (outcome.kind != CaseOutcome::Kind::kOk) return seen;
+  if (outcome.kind != CaseOutcome::Kind::kOk) {
+    seen.outcome.message += HowFar(spec, out_dir, outcome.kind);
+    return seen;
+  }
   std::vector<contract::Trace> ranks;
   try {
     for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {

@@ -75,16 +75,27 @@ TEST(MakePlan, LeavesTheWitnessOutForAForeignEngine) {
   for (const PlannedCase& entry : MakePlan(options).cases) EXPECT_EQ(entry.role, Role::kCandidate);
 }
 
-TEST(DefectCases, HaveEveryStageSeveralRanksAndAccumulation) {
+TEST(MakePlan, RunsEveryCaseForAllStepsOfItsProblem) {
+  const Plan plan = MakePlan(PlanOptions{});
+  for (const PlannedCase& entry : plan.cases) {
+    EXPECT_EQ(entry.spec.steps, plan.list.problems[static_cast<size_t>(entry.problem)].steps) << entry.id;
+    EXPECT_GT(entry.spec.seed, uint64_t{1} << 32) << "a seed of 64 bits";
+  }
+}
+
+TEST(DefectCases, HaveEveryProblemStageSeveralRanksAndAccumulation) {
+  std::set<int> problems;
   std::set<int64_t> stages;
   std::set<int64_t> degrees;
   bool accumulates = false;
   for (const PlannedCase& entry : DefectCases(PlanOptions{})) {
+    problems.insert(entry.problem);
     stages.insert(entry.spec.config.zero_stage);
     degrees.insert(entry.spec.config.data_degree);
     accumulates |= entry.spec.config.accumulation_steps >= 3;
   }
-  EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2}));
+  EXPECT_EQ(problems.size(), ExactCases().problems.size());
+  EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2, 3}));
   EXPECT_GE(degrees.size(), 3u);
   EXPECT_EQ(degrees.count(1), 0u);
   EXPECT_TRUE(accumulates);
@@ -95,7 +106,7 @@ contract::EngineDescription AbleEngine() {
   description.families = {"exact"};
   description.dtypes = {"fp32", "bf16"};
   description.optimizers = {"ModularMomentum", "ModularSGD"};
-  description.zero_stages = {0, 1, 2};
+  description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 8;
   description.features = {"dropout", "grouped_heads", "accumulation"};
   return description;
@@ -126,7 +137,7 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   EXPECT_TRUE(any(description, "ModularSGD"));
   description = AbleEngine();
   description.zero_stages = {0, 1};
-  EXPECT_TRUE(any(description, "zero stage 2"));
+  EXPECT_TRUE(any(description, "zero stage 2") && any(description, "zero stage 3"));
   description = AbleEngine();
   description.max_data_degree = 4;
   EXPECT_TRUE(any(description, "max_data_degree is 4"));

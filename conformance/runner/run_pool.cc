@@ -22,9 +22,13 @@ void RunUnits(const std::vector<RunUnit>& units, int jobs, const std::filesystem
     for (size_t i = next++; i < units.size(); i = next++) {
       const RunUnit& unit = units[i];
       try {
-        RunCases(*unit.engine, *unit.description, unit.runs, scratch_dir / ("unit" + std::to_string(i)),
-                 own_stop.get_token(),
-                 [&](size_t index, const CaseOutcome& outcome) { on_done(unit.numbers[index], outcome); });
+        // On a busy machine an engine's last breath takes as long as a case may.
+        RunLimits limits;
+        for (const CaseRun& run : unit.runs) limits.exit_allowance_s = std::max(limits.exit_allowance_s, run.timeout_s);
+        RunCases(
+            *unit.engine, *unit.description, unit.runs, scratch_dir / ("unit" + std::to_string(i)),
+            own_stop.get_token(),
+            [&](size_t index, const CaseOutcome& outcome) { on_done(unit.numbers[index], outcome); }, limits);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first_error) first_error = std::current_exception();

@@ -62,8 +62,8 @@ const contract::CaseData& Schedule::Data(const contract::Case& spec) {
     contract::CaseData& data = entry->second;
     data.spec = plain;
     data.parameters = contract::Parameters(spec.model);
-    data.state = contract::MakeInitialState(spec.model, spec.config.optimizer, spec.seed);
-    data.batches = contract::MakeBatches(source_, spec.model, spec.seed, spec.steps, spec.config.train_batch_size);
+    data.state = contract::MakeInitialState(spec.model.exact(), spec.config.optimizer, spec.seed);
+    data.batches = contract::MakeBatches(source_, spec.model, {spec.seed, 0, spec.steps, spec.config.train_batch_size});
   }
   return entry->second;
 }

@@ -10,14 +10,14 @@
 namespace plumbline::kernels {
 
 template <typename T>
-void DropoutApply(std::span<const T> x, std::span<const uint8_t> keep, std::span<T> y) {
+void DropoutApply(std::span<const T> x, std::span<const uint8_t> keep, float scale, std::span<T> y) {
   Require(x.size() == y.size() && keep.size() == y.size(), "dropout", "arguments must have the same size");
   for (size_t i = 0; i < y.size(); ++i) {
-    y[i] = FromFloat<T>(ToFloat(x[i]) * (2.0f * static_cast<float>(keep[i])));
+    y[i] = FromFloat<T>(ToFloat(x[i]) * (scale * static_cast<float>(keep[i])));
   }
 }
 
-template void DropoutApply(std::span<const float>, std::span<const uint8_t>, std::span<float>);
-template void DropoutApply(std::span<const BFloat16>, std::span<const uint8_t>, std::span<BFloat16>);
+template void DropoutApply(std::span<const float>, std::span<const uint8_t>, float, std::span<float>);
+template void DropoutApply(std::span<const BFloat16>, std::span<const uint8_t>, float, std::span<BFloat16>);
 
 }  // namespace plumbline::kernels

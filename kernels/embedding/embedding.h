@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token embedding plus learned position, forward and backward. The tied head's share of the embedding's gradient is a
-// matrix product and not made here. Source: docs/exact-family.md, "Forward" and "Backward".
+// matrix product and not made here. Source: docs/exact-family.md, "Forward" and "Backward";
+// docs/semantics.md, "Family gpt2".
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,10 @@
 
 namespace plumbline::kernels {
 
-// Declared maximum error of the operations on their domain: they are exact.
-inline constexpr double kEmbeddingMaxError = 0;
+// Declared maximum errors in units of 2^-24 of what each operation names. Exact where the sums of absolute terms are
+// integers below 2^24 (for x in BFloat16: of at most 2^8), as in family exact.
+inline constexpr double kEmbeddingMaxUnits = 1;
+constexpr double EmbeddingGradientMaxUnits(int64_t num_terms) { return static_cast<double>(num_terms); }
 
 struct EmbeddingSizes {
   int64_t tokens = 0;     // a multiple of positions; token i stands at position i mod positions
@@ -24,7 +27,7 @@ struct EmbeddingSizes {
 //   pos   [positions, width]  in   T
 //   x     [tokens, width]     out  T    aliases nothing
 // Units: none. Bitwise repeatable.
-// Max error vs f64: kEmbeddingMaxError where the sum is an integer of at most 2^24 (float) or 2^8 (BFloat16).
+// Max error vs f64: kEmbeddingMaxUnits * 2^-24 * |x|, plus one rounding to T.
 // Errors: InvalidArgument if a size does not match or a token is outside the vocabulary.
 // Source: docs/exact-family.md, "Forward".
 template <typename T>
@@ -35,7 +38,7 @@ void EmbeddingForward(const EmbeddingSizes& sizes, std::span<const int32_t> toke
 //   dx   [tokens, width]     in      T (float or BFloat16)
 //   dpos [positions, width]  in-out  f32  aliases nothing
 // Units: none. Adds in the order of tokens, in float: bitwise repeatable.
-// Max error vs f64: kEmbeddingMaxError where every sum of absolute terms is an integer below 2^24.
+// Max error vs f64: EmbeddingGradientMaxUnits(terms of the sum) * 2^-24 * (|what was there| + sum of |dx|).
 // Errors: InvalidArgument if a size does not match.
 // Source: docs/exact-family.md, "Backward".
 template <typename T>
@@ -46,7 +49,7 @@ void PositionBackward(const EmbeddingSizes& sizes, std::span<const T> dx, std::s
 //   dx     [tokens, width]  in      T (float or BFloat16)
 //   dembed [vocab, width]   in-out  f32  aliases nothing
 // Units: none. Adds in the order of tokens, in float: bitwise repeatable.
-// Max error vs f64: kEmbeddingMaxError where every sum of absolute terms is an integer below 2^24.
+// Max error vs f64: EmbeddingGradientMaxUnits(terms of the sum) * 2^-24 * (|what was there| + sum of |dx|).
 // Errors: InvalidArgument if a size does not match or a token is outside the vocabulary.
 // Source: docs/exact-family.md, "Backward".
 template <typename T>

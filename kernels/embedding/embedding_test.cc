@@ -3,9 +3,10 @@
 #include "kernels/embedding/embedding.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 
-#include "kernels/testing/sizes.h"
+#include "kernels/testing/reals.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -65,6 +66,43 @@ TEMPLATE_TEST_CASE("BackwardAddsEachTokensRowToWhatIsThere", "", float, BFloat16
     REQUIRE(dembed.Values() == expected_embed);
     REQUIRE(dpos.Values() == expected_pos);
     REQUIRE((dembed.GuardsAreIntact() && dpos.GuardsAreIntact()));
+  }
+}
+
+TEMPLATE_TEST_CASE("EmbeddingOfRealsKeepsItsDeclaredErrors", "", float, BFloat16) {
+  for (const EmbeddingSizes& sizes : kCases) {
+    testing::Reals reals;
+    const std::vector<double> embed = reals.Vector<TestType>(sizes.vocab * sizes.width, -1, 1);
+    const std::vector<double> pos = reals.Vector<TestType>(sizes.positions * sizes.width, -1, 1);
+    const std::vector<double> dx = reals.Vector<TestType>(sizes.tokens * sizes.width, -1, 1);
+    const std::vector<int32_t> token = Tokens(sizes);
+    Guarded<TestType> x(sizes.tokens * sizes.width, 1), gradient(dx, 2);
+    Guarded<float> dembed(std::vector<double>(embed.size(), 0.5), 3), dpos(std::vector<double>(pos.size(), 0.5), 4);
+    EmbeddingForward<TestType>(sizes, token, Guarded<TestType>(embed, 5).view(), Guarded<TestType>(pos, 6).view(),
+                               x.span());
+    EmbeddingBackward<TestType>(sizes, token, gradient.view(), dembed.span());
+    PositionBackward<TestType>(sizes, gradient.view(), dpos.span());
+    std::vector<double> embed_sum(embed.size(), 0.5), pos_sum(pos.size(), 0.5), embed_size(embed_sum),
+        pos_size(pos_sum);
+    for (int64_t i = 0; i < sizes.tokens * sizes.width; ++i) {
+      const int64_t row = i / sizes.width, c = i % sizes.width;
+      const int64_t at_embed = token[row] * sizes.width + c, at_pos = row % sizes.positions * sizes.width + c;
+      const double expected = embed[at_embed] + pos[at_pos];
+      REQUIRE(testing::Within(
+          x.Values()[i], expected,
+          kEmbeddingMaxUnits * 0x1p-24 * std::abs(expected) + 1.01 * testing::Rounding<TestType>(expected)));
+      embed_sum[at_embed] += dx[i];
+      embed_size[at_embed] += std::abs(dx[i]);
+      pos_sum[at_pos] += dx[i];
+      pos_size[at_pos] += std::abs(dx[i]);
+    }
+    const double units = EmbeddingGradientMaxUnits(sizes.tokens) * 0x1p-24;
+    for (size_t i = 0; i < embed.size(); ++i) {
+      REQUIRE(testing::Within(dembed.Values()[i], embed_sum[i], units * embed_size[i]));
+    }
+    for (size_t i = 0; i < pos.size(); ++i) {
+      REQUIRE(testing::Within(dpos.Values()[i], pos_sum[i], units * pos_size[i]));
+    }
   }
 }
 

@@ -12,9 +12,10 @@ namespace plumbline::kernels {
 namespace {
 
 void RequireSizes(const HeadSizes& sizes, size_t from_elems, size_t to_elems) {
-  Require(sizes.samples >= 0 && sizes.positions >= 0 && sizes.heads >= 0 && sizes.head_width >= 0, "head_layout",
-          "sizes must not be negative");
-  const auto elems = static_cast<size_t>(sizes.samples * sizes.positions * sizes.heads * sizes.head_width);
+  Require(sizes.samples >= 0 && sizes.positions >= 0 && sizes.heads >= 0 && sizes.head_width >= 0 && sizes.parts >= 0,
+          "head_layout", "sizes must not be negative");
+  const auto elems =
+      static_cast<size_t>(sizes.parts * sizes.samples * sizes.positions * sizes.heads * sizes.head_width);
   Require(from_elems == elems && to_elems == elems, "head_layout", "an argument does not have the size of its shape");
 }
 
@@ -24,9 +25,12 @@ void ForEachRun(const HeadSizes& sizes, Copy copy) {
   int64_t joined = 0;
   for (int64_t sample = 0; sample < sizes.samples; ++sample) {
     for (int64_t position = 0; position < sizes.positions; ++position) {
-      for (int64_t head = 0; head < sizes.heads; ++head) {
-        copy(joined, ((sample * sizes.heads + head) * sizes.positions + position) * sizes.head_width);
-        joined += sizes.head_width;
+      for (int64_t part = 0; part < sizes.parts; ++part) {
+        for (int64_t head = 0; head < sizes.heads; ++head) {
+          const int64_t matrix = (part * sizes.samples + sample) * sizes.heads + head;
+          copy(joined, (matrix * sizes.positions + position) * sizes.head_width);
+          joined += sizes.head_width;
+        }
       }
     }
   }

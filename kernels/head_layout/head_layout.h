@@ -17,11 +17,12 @@ struct HeadSizes {
   int64_t positions = 0;
   int64_t heads = 0;
   int64_t head_width = 0;
+  int64_t parts = 1;  // tensors side by side in a token's row: 3 for one projection to query, key and value
 };
 
-// SplitHeads: heads[s, i, t, c] = joined[s, t, i * head_width + c].
-//   joined [samples, positions, heads * head_width]  in   T (float or BFloat16)
-//   heads  [samples, heads, positions, head_width]   out  T   aliases nothing
+// SplitHeads: heads[p, s, i, t, c] = joined[s, t, (p * heads + i) * head_width + c].
+//   joined [samples, positions, parts * heads * head_width]  in   T (float or BFloat16)
+//   heads  [parts, samples, heads, positions, head_width]    out  T   aliases nothing
 // Units: elements. Bitwise repeatable.  Max error: kHeadLayoutMaxError.
 // Errors: InvalidArgument if a size is negative or does not match.
 // Source: docs/exact-family.md, "Forward".

@@ -7,8 +7,10 @@
 
 namespace plumbline::kernels {
 
-// Declared maximum error of both operations on their domain: they are exact.
+// Declared maximum errors: of the backward, which is exact on its domain, and of the forward in units in the last place
+// of T, one rounding (of float; for BFloat16 a second one).
 inline constexpr double kResidualMaxError = 0;
+inline constexpr double kResidualForwardMaxUlp = 0.5;
 
 // ResidualForward: y = x + branch.
 //   x      [n]  in   T (float or BFloat16)
@@ -16,8 +18,8 @@ inline constexpr double kResidualMaxError = 0;
 //   y      [n]  out  T   may be the same memory as x or branch
 // Units: none. Exact where the sum is an integer of at most 2^24 (float) or 2^8 (BFloat16).
 // Elementwise in float: bitwise repeatable, independent of the element's place in the buffer.
-// Max error vs f64: kResidualMaxError.  Errors: InvalidArgument if the sizes differ.
-// Source: docs/exact-family.md, "Forward".
+// Max error vs f64: kResidualForwardMaxUlp of float, and of T.  Errors: InvalidArgument if the sizes differ.
+// Source: docs/exact-family.md, "Forward"; docs/semantics.md, "Family gpt2".
 template <typename T>
 void ResidualForward(std::span<const T> x, std::span<const T> branch, std::span<T> y);
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "conformance/contract/dtype.h"
+#include "optimized/backend/memory_ledger.h"
 
 namespace plumbline::optimized {
 
@@ -58,8 +59,11 @@ class Backend {
   virtual ~Backend() = default;
 
   // Every byte is 0xFF: NaN in each floating-point type, so that a read of memory that nobody wrote shows in the
-  // result. This holds in production too; padding is never anything else.
-  virtual Storage Allocate(int64_t size_bytes) = 0;
+  // result. This holds in production too; padding is never anything else. The category is for the books only.
+  virtual Storage Allocate(int64_t size_bytes, MemoryCategory category) = 0;
+
+  // Makes every byte 0xFF again: for memory whose contents must not be read any more.
+  virtual void Poison(std::byte* data, int64_t size_bytes) = 0;
 
   // c = a b, or c += a b, for each matrix of the batch. Products are accumulated in float whatever the inputs' type and
   // rounded once, to c's type. Types: a and b both F32 or both BF16; c F32 or BF16; kAccumulate with F32 only, since a

@@ -97,7 +97,11 @@ class CpuBackend final : public Backend {
   // The setting is per thread in OpenMP and MKL, hence the rule that a backend belongs to the thread that made it.
   CpuBackend() { at::set_num_threads(1); }
 
-  Storage Allocate(int64_t size_bytes) override { return AllocatePoisoned(size_bytes); }
+  Storage Allocate(int64_t size_bytes, MemoryCategory) override { return AllocatePoisoned(size_bytes); }
+
+  void Poison(std::byte* data, int64_t size_bytes) override {
+    if (size_bytes > 0) std::memset(data, 0xFF, static_cast<size_t>(size_bytes));
+  }
 
   void MatMul(const Matrices& a, const Matrices& b, const Matrices& c, WriteMode mode) override {
     RequireFit(a, b, c, mode);

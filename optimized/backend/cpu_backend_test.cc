@@ -130,7 +130,7 @@ TEST(CpuBackend, BFloat16ProductsAccumulateInFloat) {
 TEST(CpuBackend, FreshMemoryIsAlignedAndNanInEveryType) {
   const auto backend = MakeCpuBackend();
   for (const int64_t bytes : {0, 1, 63, 64, 65, 4096}) {
-    const Storage storage = backend->Allocate(bytes);
+    const Storage storage = backend->Allocate(bytes, MemoryCategory::kActivations);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(storage.data()) % 64, 0u);
     for (int64_t i = 0; i + 8 <= bytes; i += 8) {
       EXPECT_TRUE(std::isnan(*reinterpret_cast<const double*>(storage.data() + i)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that keeps books: calls and bytes by kind, and a digest of what was called in which order. It changes
-// nothing else. What counts as bytes is stated in docs/formats.md; with one rank nothing is counted.
+// A communicator that keeps books: calls and bytes by kind, a digest of what was called in which order, and how long
+// the rank was held up by it. It changes nothing else. What counts as bytes is stated in docs/formats.md; with one rank
+// nothing is counted.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ struct LedgerEntry {
   std::map<std::string, contract::CommCount>
       by_kind;            // kinds that were called; barriers move no bytes and are left out
   uint64_t sequence = 0;  // digest of kinds, types, sizes and tags in order
+  double wait_us = 0;     // time of this rank inside posts and waits: communication that computing did not hide
 };
 
 class LedgerCommunicator final : public Communicator {
@@ -37,8 +39,13 @@ class LedgerCommunicator final : public Communicator {
  private:
   void Book(CollectiveKind kind, const Buffer& largest, const std::string& tag);
 
+  // Posts through `post`, whose time counts, and makes the time of the handle's Wait count.
+  template <typename Post>
+  Handle Timed(Post post);
+
   std::unique_ptr<Communicator> inner_;
   LedgerEntry entry_;
+  std::shared_ptr<double> wait_us_ = std::make_shared<double>(0);  // handles may outlive the communicator
 };
 
 }  // namespace plumbline::optimized

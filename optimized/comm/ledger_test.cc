@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 // What rank 0 of `world` has in its books after all ranks made the same calls (one thread posts for all of them).
 LedgerEntry BooksAfter(int64_t world, const std::function<Handle(Communicator&)>& call, int times = 1) {
   std::vector<std::unique_ptr<LedgerCommunicator>> ranks;
-  for (auto& rank : MakeThreadCommunicators(world)) {
+  for (auto& rank : MakeThreadCommunicators(world, Progress::kLastArriver)) {
     ranks.push_back(std::make_unique<LedgerCommunicator>(std::move(rank)));
   }
   for (int i = 0; i < times; ++i) {
@@ -82,7 +82,7 @@ TEST(Ledger, TheSequenceSeesTheOrderOfCalls) {
 }
 
 TEST(Ledger, TakeBeginsANewPage) {
-  std::vector<std::unique_ptr<Communicator>> ranks = MakeThreadCommunicators(2);
+  std::vector<std::unique_ptr<Communicator>> ranks = MakeThreadCommunicators(2, Progress::kLastArriver);
   LedgerCommunicator first(std::move(ranks[0])), second(std::move(ranks[1]));
   Handle a = first.AllReduce(F32(2), Tag("t"));
   Handle b = second.AllReduce(F32(2), Tag("t"));

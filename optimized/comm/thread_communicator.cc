@@ -2,9 +2,10 @@
 // See thread_communicator.h. The n-th call of a rank on a stream is matched with the n-th call of the others on that
 // stream.
 //
-// Locking: one mutex guards all bookkeeping. Memory of the ranks is moved outside of it, by the last arriver, while the
-// call is kExecuting; whoever wants to leave a call (time-out, abort, destroyed handle) waits for the end of kExecuting
-// first, so that no rank's buffers vanish under the executor.
+// Locking: one mutex guards all bookkeeping. Memory of the ranks is moved outside of it, by the last arriver or the
+// group's own thread, while the call is kExecuting (which includes waiting for that thread); whoever wants to leave a
+// call (time-out, abort, destroyed handle) waits for the end of kExecuting first, so that no rank's buffers vanish
+// under the executor.
 #include "optimized/comm/thread_communicator.h"
 
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
@@ -87,7 +89,9 @@ std::string RankList(const std::vector<bool>& arrived) {
 
 class ThreadGroup {
  public:
-  explicit ThreadGroup(int64_t size) : size_(size), next_(size) {}
+  ThreadGroup(int64_t size, Progress progress) : size_(size), next_(size) {
+    if (progress == Progress::kOwnThread) executor_ = std::jthread([this](std::stop_token stop) { ExecuteAll(stop); });
+  }
 
   int64_t size() const { return size_; }
 
@@ -100,11 +104,12 @@ class ThreadGroup {
     call->arrived[rank] = true;
     if (++call->num_arrived == size_) {
       call->state = Call::State::kExecuting;
-      lock.unlock();
-      Execute(*call);
-      lock.lock();
-      call->state = Call::State::kDone;
-      changed_.notify_all();
+      if (executor_.joinable()) {
+        complete_.push_back(call);
+        work_.notify_one();
+      } else {
+        ExecuteUnlocked(lock, *call);
+      }
     }
     return call;
   }
@@ -169,6 +174,24 @@ class ThreadGroup {
     return call;
   }
 
+  void ExecuteUnlocked(std::unique_lock<std::mutex>& lock, Call& call) {
+    lock.unlock();
+    Execute(call);
+    lock.lock();
+    call.state = Call::State::kDone;
+    changed_.notify_all();
+  }
+
+  // Also after an abort: a rank that leaves a call waits until it is no longer kExecuting.
+  void ExecuteAll(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (work_.wait(lock, stop, [&] { return !complete_.empty(); })) {
+      const std::shared_ptr<Call> call = std::move(complete_.front());
+      complete_.pop_front();
+      ExecuteUnlocked(lock, *call);
+    }
+  }
+
   void WaitWhileExecuting(std::unique_lock<std::mutex>& lock, const Call& call) {
     changed_.wait(lock, [&] { return call.state != Call::State::kExecuting; });
   }
@@ -188,6 +211,9 @@ class ThreadGroup {
   std::map<int, Stream> streams_;
   std::vector<std::map<int, int64_t>> next_;  // per rank and stream: the number of its next call
   std::optional<contract::Error> aborted_;
+  std::deque<std::shared_ptr<Call>> complete_;  // all ranks have arrived; for the executor
+  std::condition_variable_any work_;
+  std::jthread executor_;  // last: it uses all of the above, and is joined first
 };
 
 class ThreadOperation final : public Handle::Operation {
@@ -269,9 +295,9 @@ class ThreadCommunicator final : public Communicator {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(int64_t size) {
+std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(int64_t size, Progress progress) {
   contract::Check(size >= 1, "a communicator has at least one rank");
-  const auto group = std::make_shared<ThreadGroup>(size);
+  const auto group = std::make_shared<ThreadGroup>(size, progress);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int64_t rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<ThreadCommunicator>(group, rank));
   return ranks;

@@ -46,6 +46,8 @@ std::vector<Outcome> RunRanks(Ranks& ranks, const std::function<void(Communicato
   return outcomes;
 }
 
+constexpr Progress kProgresses[] = {Progress::kLastArriver, Progress::kOwnThread};
+
 void RunOk(Ranks& ranks, const std::function<void(Communicator&)>& body) {
   for (const Outcome& outcome : RunRanks(ranks, body)) EXPECT_EQ(outcome.message, "");
 }
@@ -91,60 +93,66 @@ using Types = testing::Types<float, double, BFloat16>;
 TYPED_TEST_SUITE(Collectives, Types);
 
 TYPED_TEST(Collectives, AllReduceEqualsTheNaiveSumOnEveryRank) {
-  for (int64_t world = 1; world <= 9; ++world) {
-    for (const int64_t elems : {0, 1, 7, 255, 256, 257, 1009}) {
-      Ranks ranks = MakeThreadCommunicators(world);
-      RunOk(ranks, [&](Communicator& comm) {
-        std::vector<TypeParam> data = Inputs<TypeParam>(comm.rank(), elems);
-        comm.AllReduce({data.data(), elems, kType<TypeParam>}, Tag("sum")).Wait();
-        for (int64_t i = 0; i < elems; ++i) ASSERT_EQ(Read(data[i]), NaiveSum(world, i));
-      });
+  for (const Progress progress : kProgresses)
+    for (int64_t world = 1; world <= 9; ++world) {
+      for (const int64_t elems : {0, 1, 7, 255, 256, 257, 1009}) {
+        Ranks ranks = MakeThreadCommunicators(world, progress);
+        RunOk(ranks, [&](Communicator& comm) {
+          std::vector<TypeParam> data = Inputs<TypeParam>(comm.rank(), elems);
+          comm.AllReduce({data.data(), elems, kType<TypeParam>}, Tag("sum")).Wait();
+          for (int64_t i = 0; i < elems; ++i) ASSERT_EQ(Read(data[i]), NaiveSum(world, i));
+        });
+      }
     }
-  }
 }
 
 TYPED_TEST(Collectives, ReduceScatterGivesEachRankItsPartInPlaceAndOutOfPlace) {
-  for (int64_t world = 1; world <= 9; ++world) {
-    for (const int64_t part : {0, 1, 7, 256, 301}) {
-      for (const bool in_place : {false, true}) {
-        Ranks ranks = MakeThreadCommunicators(world);
-        RunOk(ranks, [&](Communicator& comm) {
-          std::vector<TypeParam> input = Inputs<TypeParam>(comm.rank(), part * world);
-          std::vector<TypeParam> separate(part);
-          TypeParam* output = in_place ? input.data() + comm.rank() * part : separate.data();
-          comm.ReduceScatter({input.data(), part * world, kType<TypeParam>}, {output, part, kType<TypeParam>},
-                             Tag("parts"))
-              .Wait();
-          for (int64_t i = 0; i < part; ++i) ASSERT_EQ(Read(output[i]), NaiveSum(world, comm.rank() * part + i));
-        });
+  for (const Progress progress : kProgresses)
+    for (int64_t world = 1; world <= 9; ++world) {
+      for (const int64_t part : {0, 1, 7, 256, 301}) {
+        for (const bool in_place : {false, true}) {
+          Ranks ranks = MakeThreadCommunicators(world, progress);
+          RunOk(ranks, [&](Communicator& comm) {
+            std::vector<TypeParam> input = Inputs<TypeParam>(comm.rank(), part * world);
+            std::vector<TypeParam> separate(part);
+            TypeParam* output = in_place ? input.data() + comm.rank() * part : separate.data();
+            comm.ReduceScatter({input.data(), part * world, kType<TypeParam>}, {output, part, kType<TypeParam>},
+                               Tag("parts"))
+                .Wait();
+            for (int64_t i = 0; i < part; ++i) ASSERT_EQ(Read(output[i]), NaiveSum(world, comm.rank() * part + i));
+          });
+        }
       }
     }
-  }
 }
 
 TYPED_TEST(Collectives, AllGatherConcatenatesInRankOrderInPlaceAndOutOfPlace) {
-  for (int64_t world = 1; world <= 9; ++world) {
-    for (const int64_t part : {0, 1, 7, 256, 301}) {
-      for (const bool in_place : {false, true}) {
-        Ranks ranks = MakeThreadCommunicators(world);
-        RunOk(ranks, [&](Communicator& comm) {
-          std::vector<TypeParam> own = Inputs<TypeParam>(comm.rank(), part);
-          std::vector<TypeParam> output(part * world);
-          TypeParam* input = in_place ? output.data() + comm.rank() * part : own.data();
-          std::copy(own.begin(), own.end(), input);
-          comm.AllGather({input, part, kType<TypeParam>}, {output.data(), part * world, kType<TypeParam>}, Tag("all"))
-              .Wait();
-          for (int64_t i = 0; i < part * world; ++i) ASSERT_EQ(Read(output[i]), Value(i / part, i % part));
-        });
+  for (const Progress progress : kProgresses)
+    for (int64_t world = 1; world <= 9; ++world) {
+      for (const int64_t part : {0, 1, 7, 256, 301}) {
+        for (const bool in_place : {false, true}) {
+          Ranks ranks = MakeThreadCommunicators(world, progress);
+          RunOk(ranks, [&](Communicator& comm) {
+            std::vector<TypeParam> own = Inputs<TypeParam>(comm.rank(), part);
+            std::vector<TypeParam> output(part * world);
+            TypeParam* input = in_place ? output.data() + comm.rank() * part : own.data();
+            std::copy(own.begin(), own.end(), input);
+            comm.AllGather({input, part, kType<TypeParam>}, {output.data(), part * world, kType<TypeParam>}, Tag("all"))
+                .Wait();
+            for (int64_t i = 0; i < part * world; ++i) ASSERT_EQ(Read(output[i]), Value(i / part, i % part));
+          });
+        }
       }
     }
-  }
 }
 
-TEST(ThreadCommunicator, SumsInTheOrderOfRanksWhateverTheOrderOfArrival) {
+class ThreadCommunicator : public testing::TestWithParam<Progress> {};
+INSTANTIATE_TEST_SUITE_P(Progress, ThreadCommunicator, testing::ValuesIn(kProgresses));
+
+TEST_P(ThreadCommunicator, SumsInTheOrderOfRanksWhateverTheOrderOfArrival) {
   // 2^24 + 1 + 1 differs from 1 + 1 + 2^24 in float.
   for (int repetition = 0; repetition < 50; ++repetition) {
-    Ranks ranks = MakeThreadCommunicators(3);
+    Ranks ranks = MakeThreadCommunicators(3, GetParam());
     RunOk(ranks, [&](Communicator& comm) {
       float value = comm.rank() == 0 ? 16777216.0f : 1.0f;
       comm.AllReduce({&value, 1, DType::kF32}, Tag("order")).Wait();
@@ -153,8 +161,8 @@ TEST(ThreadCommunicator, SumsInTheOrderOfRanksWhateverTheOrderOfArrival) {
   }
 }
 
-TEST(ThreadCommunicator, BFloat16SumsAreRoundedOnceAtTheEnd) {
-  Ranks ranks = MakeThreadCommunicators(4);
+TEST_P(ThreadCommunicator, BFloat16SumsAreRoundedOnceAtTheEnd) {
+  Ranks ranks = MakeThreadCommunicators(4, GetParam());
   RunOk(ranks, [&](Communicator& comm) {
     BFloat16 value = Make<BFloat16>(comm.rank() == 0 ? 256.0f : 1.0f);
     comm.AllReduce({&value, 1, DType::kBF16}, Tag("rounding")).Wait();
@@ -162,8 +170,8 @@ TEST(ThreadCommunicator, BFloat16SumsAreRoundedOnceAtTheEnd) {
   });
 }
 
-TEST(ThreadCommunicator, PostingDoesNotWaitAndCallsOfOneStreamMatchInOrder) {
-  Ranks ranks = MakeThreadCommunicators(2);
+TEST_P(ThreadCommunicator, PostingDoesNotWaitAndCallsOfOneStreamMatchInOrder) {
+  Ranks ranks = MakeThreadCommunicators(2, GetParam());
   float a[2] = {1, 10}, b[2] = {2, 20};
   // One thread posts for both ranks: if posting waited, this would never return.
   Handle first0 = ranks[0]->AllReduce({&a[0], 1, DType::kF32}, Tag("first"));
@@ -175,8 +183,8 @@ TEST(ThreadCommunicator, PostingDoesNotWaitAndCallsOfOneStreamMatchInOrder) {
   EXPECT_EQ(b[1], 30);
 }
 
-TEST(ThreadCommunicator, StreamsAreOrderedIndependently) {
-  Ranks ranks = MakeThreadCommunicators(2);
+TEST_P(ThreadCommunicator, StreamsAreOrderedIndependently) {
+  Ranks ranks = MakeThreadCommunicators(2, GetParam());
   float a[2] = {1, 10}, b[2] = {2, 20};
   Handle h0 = ranks[0]->AllReduce({&a[0], 1, DType::kF32}, Tag("x", 1));
   Handle h1 = ranks[0]->AllReduce({&a[1], 1, DType::kF32}, Tag("y", 2));
@@ -187,9 +195,9 @@ TEST(ThreadCommunicator, StreamsAreOrderedIndependently) {
   EXPECT_EQ(a[1], 30);
 }
 
-TEST(ThreadCommunicator, NobodyPassesABarrierBeforeTheLastArrives) {
+TEST_P(ThreadCommunicator, NobodyPassesABarrierBeforeTheLastArrives) {
   for (int64_t world = 1; world <= 9; ++world) {
-    Ranks ranks = MakeThreadCommunicators(world);
+    Ranks ranks = MakeThreadCommunicators(world, GetParam());
     std::atomic<int64_t> arrived = 0;
     RunOk(ranks, [&](Communicator& comm) {
       for (int64_t round = 1; round <= 20; ++round) {
@@ -202,8 +210,9 @@ TEST(ThreadCommunicator, NobodyPassesABarrierBeforeTheLastArrives) {
 }
 
 // Rank 1 differs from the others in one property; both must be named, and every rank must be released.
-void ExpectMismatch(const std::function<Handle(Communicator&, float*, bool)>& call, const std::string& differs) {
-  Ranks ranks = MakeThreadCommunicators(3);
+void ExpectMismatch(Progress progress, const std::function<Handle(Communicator&, float*, bool)>& call,
+                    const std::string& differs) {
+  Ranks ranks = MakeThreadCommunicators(3, progress);
   const std::vector<Outcome> outcomes = RunRanks(ranks, [&](Communicator& comm) {
     std::vector<float> data(12, 1.0f);
     call(comm, data.data(), comm.rank() == 1).Wait();
@@ -217,28 +226,33 @@ void ExpectMismatch(const std::function<Handle(Communicator&, float*, bool)>& ca
   }
 }
 
-TEST(ThreadCommunicator, AMismatchOfKindSizeTypeOrTagNamesBothRanks) {
+TEST_P(ThreadCommunicator, AMismatchOfKindSizeTypeOrTagNamesBothRanks) {
   ExpectMismatch(
+      GetParam(),
       [](Communicator& comm, float* data, bool odd) {
         return odd ? comm.Barrier(Tag("t")) : comm.AllReduce({data, 6, DType::kF32}, Tag("t"));
       },
       "barrier");
   ExpectMismatch(
+      GetParam(),
       [](Communicator& comm, float* data, bool odd) {
         return comm.AllReduce({data, odd ? 5 : 6, DType::kF32}, Tag("t"));
       },
       "all_reduce of 5 F32");
   ExpectMismatch(
+      GetParam(),
       [](Communicator& comm, float* data, bool odd) {
         return comm.AllReduce({data, 6, odd ? DType::kF64 : DType::kF32}, Tag("t"));
       },
       "F64");
   ExpectMismatch(
+      GetParam(),
       [](Communicator& comm, float* data, bool odd) {
         return comm.AllReduce({data, 6, DType::kF32}, Tag(odd ? "bucket 1" : "bucket 0"));
       },
       "\"bucket 1\"");
   ExpectMismatch(
+      GetParam(),
       [](Communicator& comm, float* data, bool odd) {
         const int64_t part = odd ? 1 : 2;
         return comm.AllGather({data, part, DType::kF32}, {data + 3, 3 * part, DType::kF32}, Tag("t"));
@@ -246,8 +260,8 @@ TEST(ThreadCommunicator, AMismatchOfKindSizeTypeOrTagNamesBothRanks) {
       "all_gather of 1 F32");
 }
 
-TEST(ThreadCommunicator, ATimeOutNamesTheMissingRanks) {
-  Ranks ranks = MakeThreadCommunicators(4);
+TEST_P(ThreadCommunicator, ATimeOutNamesTheMissingRanks) {
+  Ranks ranks = MakeThreadCommunicators(4, GetParam());
   const std::vector<Outcome> outcomes = RunRanks(ranks, [](Communicator& comm) {
     float value = 0;
     if (comm.rank() % 2 == 1) return;  // ranks 1 and 3 never call
@@ -260,8 +274,8 @@ TEST(ThreadCommunicator, ATimeOutNamesTheMissingRanks) {
   }
 }
 
-TEST(ThreadCommunicator, AfterATimeOutALateRankIsRefused) {
-  Ranks ranks = MakeThreadCommunicators(2);
+TEST_P(ThreadCommunicator, AfterATimeOutALateRankIsRefused) {
+  Ranks ranks = MakeThreadCommunicators(2, GetParam());
   float a = 1, b = 1;
   Handle early = ranks[0]->AllReduce({&a, 1, DType::kF32}, {"late", 1ms});
   EXPECT_THROW(early.Wait(), Error);
@@ -270,8 +284,8 @@ TEST(ThreadCommunicator, AfterATimeOutALateRankIsRefused) {
   EXPECT_EQ(b, 1);
 }
 
-TEST(ThreadCommunicator, AbortReleasesEveryWaitingRankWithItsReason) {
-  Ranks ranks = MakeThreadCommunicators(5);
+TEST_P(ThreadCommunicator, AbortReleasesEveryWaitingRankWithItsReason) {
+  Ranks ranks = MakeThreadCommunicators(5, GetParam());
   const std::vector<Outcome> outcomes = RunRanks(ranks, [](Communicator& comm) {
     if (comm.rank() == 3) return comm.Abort("rank 3 failed: out of cheese");
     comm.Barrier(Tag("never")).Wait();
@@ -279,8 +293,8 @@ TEST(ThreadCommunicator, AbortReleasesEveryWaitingRankWithItsReason) {
   for (const int rank : {0, 1, 2, 4}) EXPECT_EQ(outcomes[rank].message, "rank 3 failed: out of cheese");
 }
 
-TEST(ThreadCommunicator, TheFirstReasonOfSeveralAbortsStays) {
-  Ranks ranks = MakeThreadCommunicators(2);
+TEST_P(ThreadCommunicator, TheFirstReasonOfSeveralAbortsStays) {
+  Ranks ranks = MakeThreadCommunicators(2, GetParam());
   ranks[0]->Abort("first");
   ranks[1]->Abort("second");
   try {
@@ -291,8 +305,8 @@ TEST(ThreadCommunicator, TheFirstReasonOfSeveralAbortsStays) {
   }
 }
 
-TEST(ThreadCommunicator, AHandleDestroyedWithoutWaitingTakesItsRankOutOfTheCall) {
-  Ranks ranks = MakeThreadCommunicators(2);
+TEST_P(ThreadCommunicator, AHandleDestroyedWithoutWaitingTakesItsRankOutOfTheCall) {
+  Ranks ranks = MakeThreadCommunicators(2, GetParam());
   float a = 1;
   {
     auto vanishing = std::make_unique<float>(2.0f);
@@ -307,16 +321,44 @@ TEST(ThreadCommunicator, AHandleDestroyedWithoutWaitingTakesItsRankOutOfTheCall)
   EXPECT_EQ(a, 1);
 }
 
-TEST(ThreadCommunicator, RefusesPartsThatDoNotFitAndTypesThatItCannotSum) {
-  Ranks ranks = MakeThreadCommunicators(2);
+TEST_P(ThreadCommunicator, RefusesPartsThatDoNotFitAndTypesThatItCannotSum) {
+  Ranks ranks = MakeThreadCommunicators(2, GetParam());
   float data[8] = {};
   EXPECT_THROW(ranks[0]->ReduceScatter({data, 5, DType::kF32}, {data, 2, DType::kF32}, Tag("t")), Error);
   EXPECT_THROW(ranks[0]->AllGather({data, 2, DType::kF32}, {data, 4, DType::kBF16}, Tag("t")), Error);
   EXPECT_THROW(ranks[0]->AllReduce({data, 2, DType::kI64}, Tag("t")), Error);
 }
 
-TEST(ThreadCommunicator, ManyCallsInFlightOnManyRanksKeepTheirResultsApart) {
-  Ranks ranks = MakeThreadCommunicators(8);
+TEST(ThreadCommunicatorOwnThread, CompletesACallForAllRanksAtOnce) {
+  Ranks ranks = MakeThreadCommunicators(2, Progress::kOwnThread);
+  std::vector<float> a(1 << 20, 1), b(1 << 20, 2);
+  const auto elems = static_cast<int64_t>(a.size());
+  Handle first = ranks[0]->AllReduce({a.data(), elems, DType::kF32}, Tag("large"));
+  Handle second = ranks[1]->AllReduce({b.data(), elems, DType::kF32}, Tag("large"));
+  first.Wait();
+  EXPECT_EQ(b.back(), 3);
+  second.Wait();
+  EXPECT_EQ(a.front(), 3);
+}
+
+TEST(ThreadCommunicatorOwnThread, APostedCallOfAllRanksIsDoneBeforeItsBuffersMayVanish) {
+  for (int repetition = 0; repetition < 200; ++repetition) {
+    Ranks ranks = MakeThreadCommunicators(2, Progress::kOwnThread);
+    auto a = std::make_unique<std::vector<float>>(10000, 1.0f);
+    auto b = std::make_unique<std::vector<float>>(10000, 1.0f);
+    {
+      const Handle first = ranks[0]->AllReduce({a->data(), 10000, DType::kF32}, Tag("t"));
+      const Handle second = ranks[1]->AllReduce({b->data(), 10000, DType::kF32}, Tag("t"));
+      ranks[0]->Abort("enough");
+    }
+    EXPECT_EQ(a->back(), 2) << "all ranks had arrived: it was executed";
+    a.reset();
+    b.reset();
+  }
+}
+
+TEST_P(ThreadCommunicator, ManyCallsInFlightOnManyRanksKeepTheirResultsApart) {
+  Ranks ranks = MakeThreadCommunicators(8, GetParam());
   RunOk(ranks, [](Communicator& comm) {
     std::vector<float> data(200);
     std::vector<Handle> handles;

@@ -16,9 +16,9 @@ contract::EngineDescription Description() {
   description.families = {"exact"};
   description.dtypes = {"fp32", "bf16"};
   description.optimizers = {"ModularMomentum", "ModularSGD"};
-  description.zero_stages = {0, 1, 2};
+  description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump"};
+  description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump", "save"};
   return description;
 }
 

@@ -15,8 +15,8 @@ namespace plumbline::optimized {
 
 class FlatBuffer {
  public:
-  FlatBuffer(Backend& backend, int64_t elems, contract::DType dtype)
-      : storage_(backend.Allocate(elems * contract::SizeBytes(dtype))), elems_(elems), dtype_(dtype) {}
+  FlatBuffer(Backend& backend, int64_t elems, contract::DType dtype, MemoryCategory category)
+      : storage_(backend.Allocate(elems * contract::SizeBytes(dtype), category)), elems_(elems), dtype_(dtype) {}
 
   contract::DType dtype() const { return dtype_; }
 

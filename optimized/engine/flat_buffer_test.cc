@@ -16,8 +16,8 @@ using contract::DType;
 
 TEST(FlatBuffer, WhatIsNotWrittenStaysNanInBothTypes) {
   const auto backend = MakeCpuBackend();
-  const FlatBuffer wide(*backend, 96, DType::kF32);
-  const FlatBuffer narrow(*backend, 96, DType::kBF16);
+  const FlatBuffer wide(*backend, 96, DType::kF32, MemoryCategory::kWeights);
+  const FlatBuffer narrow(*backend, 96, DType::kBF16, MemoryCategory::kWeights);
   for (float& value : wide.Span<float>(32, 5)) value = 1;
   for (auto& value : narrow.Span<kernels::BFloat16>(32, 5)) value = kernels::FromFloat<kernels::BFloat16>(1);
   for (int64_t i = 0; i < 96; ++i) {
@@ -30,7 +30,7 @@ TEST(FlatBuffer, WhatIsNotWrittenStaysNanInBothTypes) {
 TEST(FlatBuffer, RangesAreAlignedWhereOffsetsAreMultiplesOf32) {
   const auto backend = MakeCpuBackend();
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const FlatBuffer buffer(*backend, 320, dtype);
+    const FlatBuffer buffer(*backend, 320, dtype, MemoryCategory::kWeights);
     for (int64_t offset = 0; offset < 320; offset += 32) {
       EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.Range(offset, 32).data) % 64, 0u);
     }
@@ -39,7 +39,7 @@ TEST(FlatBuffer, RangesAreAlignedWhereOffsetsAreMultiplesOf32) {
 
 TEST(FlatBuffer, RefusesRangesOutsideAndSpansOfAnotherType) {
   const auto backend = MakeCpuBackend();
-  const FlatBuffer buffer(*backend, 32, DType::kF32);
+  const FlatBuffer buffer(*backend, 32, DType::kF32, MemoryCategory::kWeights);
   EXPECT_EQ(buffer.Range(0, 32).size_bytes(), 128);
   EXPECT_THROW(buffer.Range(1, 32), contract::Error);
   EXPECT_THROW(buffer.Range(-1, 2), contract::Error);

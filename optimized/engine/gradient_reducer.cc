@@ -24,7 +24,9 @@ constexpr int kGradientStream = 1;
 class BucketedReducer : public GradientReducer {
  public:
   explicit BucketedReducer(const ReducerInputs& inputs)
-      : inputs_(inputs), whole_(inputs.backend, inputs.buckets.total_elems, DType::kF32), tracker_(inputs.buckets) {}
+      : inputs_(inputs),
+        whole_(inputs.backend, inputs.buckets.total_elems, DType::kF32, MemoryCategory::kGradients),
+        tracker_(inputs.buckets) {}
 
   std::vector<float*> ParameterGradients() const override {
     std::vector<float*> gradients;
@@ -61,7 +63,9 @@ class OncePerStepReducer : public BucketedReducer {
 
   void Ready(int64_t parameter) override {
     const int64_t bucket = tracker_.Ready(parameter);
-    if (bucket >= 0 && is_last_) in_flight_.push_back(Post(bucket));
+    if (bucket < 0 || !is_last_) return;
+    in_flight_.push_back(Post(bucket));
+    if (!inputs_.overlap) in_flight_.back().Wait();
   }
 
   void EndMicroBatch() override {
@@ -91,8 +95,8 @@ class AllReduceReducer final : public OncePerStepReducer {
 
 // The shard is declared in a base of its own, so that it outlives the handles of OncePerStepReducer.
 struct GradientShard {
-  explicit GradientShard(const ReducerInputs& inputs)
-      : memory(inputs.backend, inputs.shard.total_elems, DType::kF32), plan(inputs.shard) {}
+  GradientShard(const ReducerInputs& inputs, MemoryCategory category, bool is_used = true)
+      : memory(inputs.backend, is_used ? inputs.shard.total_elems : 0, DType::kF32, category), plan(inputs.shard) {}
 
   Buffer OfBucket(int64_t bucket) const {
     return memory.Range(plan.buckets[bucket].shard_offset, plan.buckets[bucket].elems);
@@ -108,7 +112,8 @@ struct GradientShard {
 
 class ReduceScatterReducer final : private GradientShard, public OncePerStepReducer {
  public:
-  explicit ReduceScatterReducer(const ReducerInputs& inputs) : GradientShard(inputs), OncePerStepReducer(inputs) {}
+  explicit ReduceScatterReducer(const ReducerInputs& inputs)
+      : GradientShard(inputs, MemoryCategory::kGradients), OncePerStepReducer(inputs) {}
 
   std::span<const float> Complete(const ShardSlice& slice) const override { return Of(slice); }
 
@@ -123,7 +128,9 @@ class ReduceScatterReducer final : private GradientShard, public OncePerStepRedu
 class ShardedGradientReducer final : public BucketedReducer {
  public:
   explicit ShardedGradientReducer(const ReducerInputs& inputs)
-      : BucketedReducer(inputs), accumulated_(inputs), arriving_(inputs) {}
+      : BucketedReducer(inputs),
+        accumulated_(inputs, MemoryCategory::kGradients),
+        arriving_(inputs, MemoryCategory::kCommunication, inputs.accumulates) {}
 
   WriteMode BeginMicroBatch(bool is_first, bool) override {
     is_first_ = is_first;
@@ -136,10 +143,18 @@ class ShardedGradientReducer final : public BucketedReducer {
     if (bucket < 0) return;
     const Buffer target = is_first_ ? accumulated_.OfBucket(bucket) : arriving_.OfBucket(bucket);
     in_flight_.emplace_back(bucket, inputs_.communicator.ReduceScatter(WholeBucket(bucket), target, Options(bucket)));
+    if (!inputs_.overlap) FinishReductions();
   }
 
   void EndMicroBatch() override {
     tracker_.EndMicroBatch();
+    FinishReductions();
+  }
+
+  std::span<const float> Complete(const ShardSlice& slice) const override { return accumulated_.Of(slice); }
+
+ private:
+  void FinishReductions() {
     for (auto& [bucket, handle] : in_flight_) {
       handle.Wait();
       if (!is_first_) AddArrived(bucket);
@@ -147,9 +162,6 @@ class ShardedGradientReducer final : public BucketedReducer {
     in_flight_.clear();
   }
 
-  std::span<const float> Complete(const ShardSlice& slice) const override { return accumulated_.Of(slice); }
-
- private:
   void AddArrived(int64_t bucket) {
     const BucketShard& part = inputs_.shard.buckets[bucket];
     kernels::Accumulate<float>(arriving_.memory.Span<const float>(part.shard_offset, part.elems),

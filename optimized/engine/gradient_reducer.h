@@ -23,6 +23,8 @@ struct ReducerInputs {
   Backend& backend;
   Communicator& communicator;
   std::chrono::duration<double> timeout;
+  bool overlap = true;      // reductions proceed while backward goes on; else each is waited for at once
+  bool accumulates = true;  // a step has several micro-batches
 };
 
 class GradientReducer {
@@ -49,7 +51,7 @@ class GradientReducer {
 std::unique_ptr<GradientReducer> MakeAllReduceReducer(const ReducerInputs& inputs);
 // Stage 1: gradients are accumulated whole and reduce-scattered once a step.
 std::unique_ptr<GradientReducer> MakeReduceScatterReducer(const ReducerInputs& inputs);
-// Stage 2: each micro-batch's gradients are reduce-scattered at once; only the shard is accumulated.
+// Stages 2 and 3: each micro-batch's gradients are reduce-scattered at once; only the shard is accumulated.
 std::unique_ptr<GradientReducer> MakeShardedGradientReducer(const ReducerInputs& inputs);
 
 }  // namespace plumbline::optimized

@@ -8,8 +8,10 @@
 #include "conformance/contract/error.h"
 #include "kernels/bf16.h"
 #include "kernels/cast/cast.h"
+#include "optimized/backend/counting_backend.h"
 #include "optimized/backend/cpu_backend.h"
 #include "optimized/model/exact_model.h"
+#include "optimized/model/gpt2_model.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -22,8 +24,11 @@ using contract::DType;
 
 void RequireSupported(const contract::Case& spec) {
   const contract::RunConfig& config = spec.config;
-  if (config.zero_stage > 2) {
-    Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2");
+  if (!spec.model.is_exact() && !spec.model.gpt2().frozen.empty()) {
+    Unsupported("model.frozen names parameters; supported: none");
+  }
+  if (config.zero_stage > 3) {
+    Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
   if (config.storage != DType::kF32 && config.storage != DType::kBF16) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + "; supported: F32, BF16");
@@ -31,47 +36,88 @@ void RequireSupported(const contract::Case& spec) {
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
 
-BucketPlan MakeBuckets(const contract::CaseData& data) {
+std::vector<int64_t> Numels(const contract::CaseData& data) {
   std::vector<int64_t> numels;
   for (const contract::ParameterSpec& parameter : data.parameters) numels.push_back(parameter.numel());
-  return PlanBuckets(numels, data.spec.config.reduce_bucket_elems, data.spec.config.data_degree);
+  return numels;
 }
 
-void LoadWeights(const contract::CaseData& data, const BucketPlan& buckets, const FlatBuffer& weights) {
-  for (const contract::ParameterSpec& parameter : data.parameters) {
-    const std::vector<int64_t>& values = data.state[parameter.tensor_id].weight;
-    const std::vector<float> wide(values.begin(), values.end());
-    const ParameterPlace& place = buckets.places[parameter.tensor_id];
-    if (weights.dtype() == DType::kBF16) {
-      kernels::Cast<float, kernels::BFloat16>(wide, weights.Span<kernels::BFloat16>(place.flat_offset, place.numel));
+// Under ZeRO 3 no bucket holds parameters of two groups, so that a bucket is also what is gathered.
+void PlanBucketsOfStage(const contract::CaseData& data, const ModelOutline& outline, Training& training) {
+  const contract::RunConfig& config = data.spec.config;
+  const std::vector<int64_t> numels = Numels(data);
+  if (config.zero_stage < 3) {
+    training.buckets = PlanBuckets(numels, config.reduce_bucket_elems, config.data_degree);
+    return;
+  }
+  training.units = PlanUnits(outline.units, numels, config.persistence_threshold_elems);
+  std::vector<std::vector<int64_t>> sets = training.units.groups;
+  sets.push_back(training.units.persistent);
+  training.buckets = PlanBuckets(numels, sets, config.reduce_bucket_elems, config.data_degree);
+  training.gathers = PlanGathers(UsesOfStep(outline.forward, outline.backward, config.accumulation_steps),
+                                 training.units.groups_of_unit, training.units.group_elems,
+                                 {config.prefetch_bucket_elems, config.max_live_elems});
+}
+
+std::unique_ptr<WeightStore> MakeWeights(Training& training, const contract::RunConfig& config) {
+  const WeightInputs inputs{training.buckets,       training.shard,   config.storage,         *training.backend,
+                            *training.communicator, training.timeout, training.memory.weights};
+  if (config.zero_stage == 3) return MakeShardedWeights(inputs, training.units, training.gathers);
+  return MakeResidentWeights(inputs, config.zero_stage >= 1);
+}
+
+std::vector<float> InitialWeights(const contract::CaseData& data, const WeightSlice& slice) {
+  const auto part = [&](const auto& values) {
+    const auto first = values.begin() + slice.begin;
+    return std::vector<float>(first, first + slice.values.elems);
+  };
+  return data.spec.model.is_exact() ? part(data.state[slice.parameter].weight)
+                                    : part(data.real_state[slice.parameter].master);
+}
+
+void LoadWeights(const contract::CaseData& data, const WeightStore& weights) {
+  for (const WeightSlice& slice : weights.Held()) {
+    const std::vector<float> wide = InitialWeights(data, slice);
+    const auto elems = static_cast<size_t>(slice.values.elems);
+    if (slice.values.dtype == DType::kBF16) {
+      kernels::Cast<float, kernels::BFloat16>(wide,
+                                              std::span(static_cast<kernels::BFloat16*>(slice.values.data), elems));
     } else {
-      kernels::Cast<float, float>(wide, weights.Span<float>(place.flat_offset, place.numel));
+      kernels::Cast<float, float>(wide, std::span(static_cast<float*>(slice.values.data), elems));
     }
   }
 }
 
-std::unique_ptr<GradientReducer> MakeReducer(const Training& training, int64_t zero_stage) {
-  const ReducerInputs inputs{training.buckets, training.shard, *training.backend, *training.communicator,
-                             training.timeout};
-  switch (zero_stage) {
+std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const contract::RunConfig& config) {
+  const ReducerInputs inputs{training.buckets,
+                             training.shard,
+                             *training.backend,
+                             *training.communicator,
+                             training.timeout,
+                             config.overlap_comm,
+                             config.accumulation_steps > 1};
+  switch (config.zero_stage) {
     case 0:
       return MakeAllReduceReducer(inputs);
     case 1:
       return MakeReduceScatterReducer(inputs);
-    case 2:
-      return MakeShardedGradientReducer(inputs);
     default:
-      contract::Fail(contract::ErrorCode::kInternal, "an unsupported stage was refused before");
+      return MakeShardedGradientReducer(inputs);
   }
 }
 
-ParameterMemory MakeParameterMemory(const Training& training) {
-  ParameterMemory memory;
-  for (const ParameterPlace& place : training.buckets.places) {
-    memory.weights.push_back(training.weights->Range(place.flat_offset, place.numel).data);
+ModelOutline OutlineOf(const contract::ModelSpec& model) {
+  return model.is_exact() ? ExactOutline(model.exact()) : Gpt2Outline(model.gpt2());
+}
+
+std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
+  const contract::RunConfig& config = spec.config;
+  if (spec.model.is_exact()) {
+    return MakeExactModel(spec.model.exact(), config.storage, spec.seed, config.micro_batch_size, training.memory,
+                          *training.backend);
   }
-  memory.gradients = training.reducer->ParameterGradients();
-  return memory;
+  return MakeGpt2Model(spec.model.gpt2(), config.storage, spec.seed, config.micro_batch_size, training.memory,
+                       *training.backend);
 }
 
 }  // namespace
@@ -84,25 +130,34 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->communicator = &communicator;
   training->timeout = std::chrono::duration<double>(data.spec.timeout_s);
 
-  // 1. Device, in the thread that will use it.
-  training->backend = MakeCpuBackend();
-  // 2. Buckets: fixed by the parameters and the world alone, hence equal on all ranks and in all stages.
-  training->buckets = MakeBuckets(data);
+  // 1. Device, in the thread that will use it, with the books of its memory.
+  training->backend = MakeCountingBackend(MakeCpuBackend(), training->memory_ledger);
+  // 2. Buckets: fixed by model, config and world alone, hence equal on all ranks.
+  PlanBucketsOfStage(data, OutlineOf(data.spec.model), *training);
   // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.
   const bool is_sharded = config.zero_stage >= 1;
   training->shard =
       PlanShard(training->buckets, is_sharded ? config.data_degree : 1, is_sharded ? communicator.rank() : 0);
-  training->gathers_weights = is_sharded;
   // 4. Precision: weights and activations in storage type; gradients, moments and master weights in F32.
-  training->weights = std::make_unique<FlatBuffer>(*training->backend, training->buckets.total_elems, config.storage);
-  LoadWeights(data, training->buckets, *training->weights);
+  training->memory.weights.resize(data.parameters.size(), nullptr);
+  training->weights = MakeWeights(*training, config);
+  training->memory.hooks = training->weights.get();
+  LoadWeights(data, *training->weights);
   // 5. Data parallelism: how gradients of all ranks and micro-batches become one.
-  training->reducer = MakeReducer(*training, config.zero_stage);
+  training->reducer = MakeReducer(*training, config);
+  training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
-  training->optimizer = std::make_unique<ShardedOptimizer>(data, training->shard, *training->backend);
-  // 7. The model last: it sees memory and micro-batches, none of the above.
-  training->model = MakeExactModel(data.spec.model, config.storage, data.spec.seed, config.micro_batch_size,
-                                   MakeParameterMemory(*training), *training->backend);
+  const bool is_exact = data.spec.model.is_exact();
+  training->num_updates = data.num_updates;
+  training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
+                                 : MakeRealOptimizer(data, training->shard, *training->backend);
+  // 7. The norm over shards, by which real families clip and skip.
+  if (!is_exact) {
+    training->norm = std::make_unique<GradientNorm>(GradientNormInputs{
+        training->shard, is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout});
+  }
+  // 8. The model last: it sees memory and micro-batches, none of the above.
+  training->model = MakeModel(data.spec, *training);
   return training;
 }
 

@@ -10,12 +10,12 @@
 #include <map>
 #include <numeric>
 
-#include "conformance/contract/batch_source.h"
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
+#include "optimized/engine/testing/small_case.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -29,50 +29,11 @@ using contract::OptimizerKind;
 using contract::TensorKind;
 using ::testing::HasSubstr;
 
-constexpr int64_t kBatch = 12;
-constexpr int64_t kSteps = 4;
-constexpr int64_t kNoLimit = 500000000;
-
-struct Layout {
-  int64_t data_degree = 1;
-  int64_t zero_stage = 0;
-  int64_t accumulation = 1;
-  DType storage = DType::kF32;
-  int64_t bucket_elems = kNoLimit;
-};
-
-std::string Text(const Layout& layout) {
-  return "data " + std::to_string(layout.data_degree) + " zero " + std::to_string(layout.zero_stage) +
-         " accumulation " + std::to_string(layout.accumulation) + " " + std::string(contract::Name(layout.storage)) +
-         " bucket " + std::to_string(layout.bucket_elems);
-}
-
-CaseData MakeCase(const Layout& layout, OptimizerKind optimizer = OptimizerKind::kModularMomentum,
-                  bool dropout = true) {
-  CaseData data;
-  data.spec.id = "run_case_test";
-  data.spec.model = {.layers = 2, .width = 12, .heads = 6, .kv_heads = 2, .positions = 5, .hidden = 11, .vocab = 13};
-  data.spec.model.dropout = dropout;
-  contract::RunConfig& config = data.spec.config;
-  config.train_batch_size = kBatch;
-  config.data_degree = layout.data_degree;
-  config.accumulation_steps = layout.accumulation;
-  config.micro_batch_size = kBatch / layout.data_degree / layout.accumulation;
-  config.zero_stage = layout.zero_stage;
-  config.storage = layout.storage;
-  config.reduce_bucket_elems = layout.bucket_elems;
-  config.optimizer = optimizer;
-  data.spec.seed = 11;
-  data.spec.steps = kSteps;
-  data.spec.timeout_s = 30;
-  data.parameters = contract::Parameters(data.spec.model);
-  data.state = contract::MakeInitialState(data.spec.model, optimizer, data.spec.seed);
-  contract::TokenSource text;
-  text.reduce_modulo_vocab = true;
-  for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
-  data.batches = contract::MakeBatches(text, data.spec.model, data.spec.seed, kSteps, kBatch);
-  return data;
-}
+using testing::kBatch;
+using testing::kNoLimit;
+using testing::kSteps;
+using testing::Layout;
+using testing::MakeCase;
 
 int64_t TotalElems(const CaseData& data) {
   int64_t total = 0;
@@ -81,13 +42,14 @@ int64_t TotalElems(const CaseData& data) {
 }
 
 // Runs the case in fresh folders and returns the folder of the traces.
-fs::path RunInFreshFolders(const CaseData& data) {
+fs::path RunInFreshFolders(const CaseData& data, const fs::path& checkpoint = {}) {
   static int next = 0;
   const fs::path root = fs::path(::testing::TempDir()) / ("run_case_test_" + std::to_string(next++));
   fs::remove_all(root);
   fs::create_directories(root / "case");
   fs::create_directories(root / "out");
   contract::WriteCase(root / "case", data);
+  if (!checkpoint.empty()) fs::copy(checkpoint, root / "case" / "checkpoint");
   RunCase(root / "case", root / "out");
   return root / "out";
 }
@@ -151,7 +113,7 @@ TEST(RunCase, EveryLayoutGivesTheDigestsOfOneRankInFp32) {
   const int64_t total = TotalElems(MakeCase({}));
   std::vector<Layout> layouts;
   for (const int64_t data_degree : {1, 2, 3}) {
-    for (const int64_t zero_stage : {0, 1, 2}) {
+    for (const int64_t zero_stage : {0, 1, 2, 3}) {
       for (const int64_t accumulation : {1, 2}) {
         for (const DType storage : {DType::kF32, DType::kBF16}) {
           for (const int64_t bucket :
@@ -165,17 +127,50 @@ TEST(RunCase, EveryLayoutGivesTheDigestsOfOneRankInFp32) {
   ExpectEqualToPlain(OptimizerKind::kModularMomentum, true, layouts);
 }
 
+// Thresholds and limits around the sizes of parameters, groups and the whole.
+TEST(RunCase, ZeroThreeGivesTheSameDigestsWhateverItsLimits) {
+  const int64_t total = TotalElems(MakeCase({}));
+  std::vector<Layout> layouts;
+  for (const int64_t prefetch : {int64_t{0}, int64_t{150}, int64_t{700}, kNoLimit}) {
+    for (const int64_t persistence : {0, 61, 133, 100000}) {
+      for (const int64_t max_live : {int64_t{0}, int64_t{800}, total - 1, kNoLimit}) {
+        for (const bool overlap : {false, true}) {
+          layouts.push_back({3, 3, 2, DType::kBF16, 200, {overlap, prefetch, persistence, max_live}});
+        }
+        layouts.push_back({2, 3, 3, DType::kF32, kNoLimit, {true, prefetch, persistence, max_live}});
+        layouts.push_back({1, 3, 1, DType::kF32, 1, {false, prefetch, persistence, max_live}});
+      }
+    }
+  }
+  ExpectEqualToPlain(OptimizerKind::kModularMomentum, true, layouts);
+}
+
+TEST(RunCase, OverlapOffGivesTheSameDigestsInEveryStage) {
+  std::vector<Layout> layouts;
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    for (const int64_t accumulation : {1, 2}) {
+      layouts.push_back({3, zero_stage, accumulation, DType::kBF16, 200, {.overlap_comm = false}});
+    }
+  }
+  ExpectEqualToPlain(OptimizerKind::kModularMomentum, true, layouts);
+}
+
 TEST(RunCase, SgdAndNoDropoutDoToo) {
   std::vector<Layout> layouts;
-  for (const int64_t zero_stage : {0, 1, 2}) {
-    for (const DType storage : {DType::kF32, DType::kBF16}) layouts.push_back({3, zero_stage, 4, storage, 97});
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    for (const DType storage : {DType::kF32, DType::kBF16}) {
+      layouts.push_back({3, zero_stage, 4, storage, 97, {.persistence_threshold_elems = 100}});
+    }
   }
   ExpectEqualToPlain(OptimizerKind::kModularSgd, false, layouts);
 }
 
 TEST(RunCase, MoreRanksThanAlignmentUnitsOfATensorStillCover) {
   ExpectEqualToPlain(OptimizerKind::kModularMomentum, false,
-                     {{12, 2, 1, DType::kF32, 1}, {12, 1, 1, DType::kBF16, kNoLimit}});
+                     {{12, 2, 1, DType::kF32, 1},
+                      {12, 1, 1, DType::kBF16, kNoLimit},
+                      {12, 3, 1, DType::kBF16, 1, {true, 0, 0, 0}},
+                      {12, 3, 1, DType::kBF16, kNoLimit, {true, 300, 0, kNoLimit}}});
 }
 
 // Padded elements of the buckets by the rule of docs/formats.md, written again.
@@ -264,6 +259,39 @@ TEST(RunCase, DumpsHoldTheSlicesOfTheTraceAtTheStepsAskedForOnly) {
   }
 }
 
+TEST(RunCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOne) {
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    CaseData data = MakeCase({3, zero_stage, 2, DType::kBF16, 200, {true, 300, 61, 800}});
+    data.spec.save_steps = {0, 2};
+    const fs::path whole_dir = RunInFreshFolders(data);
+    for (const int64_t step : data.spec.save_steps) {
+      const fs::path saved = whole_dir / ("checkpoint-00000" + std::to_string(step));
+      CaseData resumed = data;
+      resumed.spec.save_steps = {};
+      resumed.spec.resume = true;
+      const fs::path resumed_dir = RunInFreshFolders(resumed, saved);
+      for (int64_t rank = 0; rank < 3; ++rank) {
+        const contract::Trace whole = contract::ReadTrace(whole_dir, rank);
+        const contract::Trace rest = contract::ReadTrace(resumed_dir, rank);
+        EXPECT_TRUE(rest.complete);
+        ASSERT_EQ(rest.steps.size(), static_cast<size_t>(kSteps - step - 1));
+        for (const contract::StepRecord& record : rest.steps) {
+          const contract::StepRecord& expected = whole.steps[record.step];
+          EXPECT_EQ(record.loss, expected.loss);
+          EXPECT_EQ(record.comm, expected.comm);
+          EXPECT_EQ(record.comm_sequence, expected.comm_sequence);
+          for (const TensorKind kind : contract::kTensorKinds) {
+            ASSERT_EQ(record.of(kind).size(), expected.of(kind).size());
+            for (size_t i = 0; i < record.of(kind).size(); ++i) {
+              EXPECT_EQ(record.of(kind)[i].digest, expected.of(kind)[i].digest) << record.of(kind)[i].tensor;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(RunCase, PhaseMarksAreWrittenOnlyWhenAskedFor) {
   CaseData data = MakeCase({2, 1, 2});
   const std::string without = contract::ReadFile(RunInFreshFolders(data) / "rank1" / "trace.jsonl");
@@ -286,7 +314,6 @@ void ExpectRefusal(const CaseData& data, ErrorCode code, const std::string& mess
 }
 
 TEST(RunCase, WhatItCannotDoIsUnsupportedAndSaysWhy) {
-  ExpectRefusal(MakeCase({2, 3}), ErrorCode::kUnsupported, "stage is 3; supported: 0, 1, 2");
   CaseData perturbed = MakeCase({2, 1});
   perturbed.spec.perturbation = contract::Perturbation{};
   perturbed.spec.perturbation->tensor = "pos.weight";
@@ -297,9 +324,9 @@ TEST(RunCase, TheErrorOfOneRankIsReportedNotItsConsequencesOnOthers) {
   // Rank 2's samples of step 1 get loss weights that are no multiple of N: its gradients are not integers. With ZeRO 0
   // every rank sees the sum, so the message names some rank; with three steps before it everybody else is inside a
   // collective.
-  for (const int64_t zero_stage : {0, 1, 2}) {
-    CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97});
-    for (int64_t position = 0; position < data.spec.model.positions; ++position) {
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    CaseData data = MakeCase({3, zero_stage, 1, DType::kF32, 97, {true, 100, 0, 0}});
+    for (int64_t position = 0; position < data.spec.model.positions(); ++position) {
       int32_t& weight = data.batches.loss_weights[data.batches.Index(1, 2 * kBatch / 3, position)];
       if (weight != 0) weight += 1;
     }

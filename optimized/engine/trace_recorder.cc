@@ -4,10 +4,12 @@
 #include "optimized/engine/trace_recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <span>
 #include <utility>
 
+#include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
 #include "conformance/contract/tensor_file.h"
 #include "kernels/bf16.h"
@@ -17,11 +19,15 @@ namespace {
 
 using contract::TensorKind;
 
-int64_t ToInteger(float value) { return static_cast<int64_t>(value); }
-int64_t ToInteger(kernels::BFloat16 value) { return static_cast<int64_t>(kernels::ToFloat(value)); }
+// A cast alone would hide a state that has drifted off the integers.
+int64_t ToInteger(float value) {
+  constexpr float kMaxExact = 16777216;  // 2^24
+  if (std::abs(value) <= kMaxExact && value == std::floor(value)) return static_cast<int64_t>(value);
+  contract::Fail(contract::ErrorCode::kInternal, "a traced value is " + std::to_string(value) + ", not an integer");
+}
+int64_t ToInteger(kernels::BFloat16 value) { return ToInteger(kernels::ToFloat(value)); }
 
-// Calls visit(kind, parameter, begin, values) for every slice that this rank holds: weights whole, the rest of its
-// shard.
+// Calls visit(kind, parameter, begin, values) for every slice that this rank holds.
 template <typename Visit>
 void ForEachHeldSlice(const Training& training, Visit visit) {
   for (const ShardSlice& slice : training.shard.slices) {
@@ -31,15 +37,14 @@ void ForEachHeldSlice(const Training& training, Visit visit) {
     }
     visit(TensorKind::kMaster, slice.parameter, slice.begin, training.optimizer->Master(slice));
   }
-  for (size_t parameter = 0; parameter < training.buckets.places.size(); ++parameter) {
-    const ParameterPlace& place = training.buckets.places[parameter];
-    const auto index = static_cast<int64_t>(parameter);
-    if (training.weights->dtype() == contract::DType::kBF16) {
-      visit(TensorKind::kWeight, index, int64_t{0},
-            training.weights->Span<const kernels::BFloat16>(place.flat_offset, place.numel));
+  for (const WeightSlice& slice : training.weights->Held()) {
+    const auto elems = static_cast<size_t>(slice.values.elems);
+    if (slice.values.dtype == contract::DType::kBF16) {
+      visit(TensorKind::kWeight, slice.parameter, slice.begin,
+            std::span(static_cast<const kernels::BFloat16*>(slice.values.data), elems));
     } else {
-      visit(TensorKind::kWeight, index, int64_t{0},
-            training.weights->Span<const float>(place.flat_offset, place.numel));
+      visit(TensorKind::kWeight, slice.parameter, slice.begin,
+            std::span(static_cast<const float*>(slice.values.data), elems));
     }
   }
 }
@@ -63,6 +68,10 @@ void TraceRecorder::Step(const Training& training, int64_t step, const StepResul
   record.tokens = result.tokens;
   record.comm = std::move(ledger.by_kind);
   record.comm_sequence = ledger.sequence;
+  record.comm_wait_us = static_cast<int64_t>(result.timings.comm_wait_us);
+  for (const MemoryCategory category : kMemoryCategories) {
+    record.memory_peak_bytes[std::string(Name(category))] = training.memory_ledger.of(category).peak_bytes;
+  }
   ForEachHeldSlice(training, [&](TensorKind kind, int64_t parameter, int64_t begin, auto values) {
     contract::Digest digest;
     for (size_t i = 0; i < values.size(); ++i) digest.Add(begin + static_cast<int64_t>(i), ToInteger(values[i]));

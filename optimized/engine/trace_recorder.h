@@ -26,7 +26,7 @@ class TraceRecorder {
   // Writes marks only if the case asks for them.
   void Phase(int64_t step, std::string_view phase);
   void Step(const Training& training, int64_t step, const StepResult& result, LedgerEntry ledger);
-  void End() { writer_.End(spec_.steps); }
+  void End(int64_t num_steps) { writer_.End(num_steps); }
 
  private:
   void Dump(const Training& training, int64_t step) const;

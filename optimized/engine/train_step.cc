@@ -2,12 +2,14 @@
 // See train_step.h.
 #include "optimized/engine/train_step.h"
 
+#include <chrono>
 #include <span>
 #include <string>
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
 #include "optimized/engine/integrality.h"
+#include "optimized/optimizer/parameter_groups.h"
 #include "optimized/partition/sample_plan.h"
 
 namespace plumbline::optimized {
@@ -17,7 +19,6 @@ using contract::Category;
 using contract::ScopedRange;
 
 constexpr int kScalarStream = 0;
-constexpr int kWeightStream = 2;
 
 MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accumulation_index) {
   const contract::Batches& batches = training.data->batches;
@@ -42,7 +43,7 @@ void PostTokenCount(Training& training, int64_t step) {
                                                              {"tokens", training.timeout, kScalarStream});
 }
 
-// 1 / N of the global batch. Exact: N is a power of two.
+// 1 / N of the global batch. Exact in family exact, where N is a power of two.
 float InverseTokens(Training& training, int64_t step) {
   training.tokens_reduced.Wait();
   if (!(training.tokens >= 1)) {
@@ -86,45 +87,68 @@ void CheckGradients(const Training& training, int64_t step) {
   }
 }
 
-void Update(Training& training, int64_t step, const PhaseMark& mark) {
-  const ScopedRange range(Category::kOptimizer, contract::range::kOptimizerStep);
-  mark("step");
+void UpdateExact(Training& training, int64_t step) {
   CheckGradients(training, step);
+  training.num_updates = step + 1;  // no step is skipped
   training.optimizer->Step(
-      step + 1, [&](const ShardSlice& slice) { return training.reducer->Complete(slice); }, *training.weights);
+      {.step = step, .t = training.num_updates},
+      [&](const ShardSlice& slice) { return training.reducer->Complete(slice); },
+      [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 
-// All buckets are posted before the first is waited for.
-void GatherWeights(Training& training) {
-  const ScopedRange range(Category::kComm, contract::range::kGatherWeights);
-  for (size_t bucket = 0; bucket < training.buckets.buckets.size(); ++bucket) {
-    const BucketShard& part = training.shard.buckets[bucket];
-    const Bucket& whole = training.buckets.buckets[bucket];
-    training.weights_gathered.push_back(
-        training.communicator->AllGather(training.weights->Range(part.flat_offset, part.elems),
-                                         training.weights->Range(whole.flat_offset, whole.padded_elems),
-                                         {"weight bucket " + std::to_string(bucket), training.timeout, kWeightStream}));
+// All ranks have the same norm, and so they clip alike and skip together.
+void UpdateReal(Training& training, int64_t step, StepResult& result) {
+  const auto gradient = [&](const ShardSlice& slice) { return training.reducer->Complete(slice); };
+  const GradientNorm::Result norm = training.norm->Compute(gradient);
+  result.gradient_norm = norm.norm;
+  result.skipped = !norm.all_finite;
+  if (result.skipped) return;
+  training.num_updates += 1;
+  training.optimizer->Step({.step = step,
+                            .t = training.num_updates,
+                            .gradient_scale = ClipCoefficient(training.data->spec.config.gradient_clipping, norm.norm)},
+                           gradient, [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
+}
+
+void Update(Training& training, int64_t step, const PhaseMark& mark, StepResult& result) {
+  const ScopedRange range(Category::kOptimizer, contract::range::kOptimizerStep);
+  mark("step");
+  if (training.norm) {
+    UpdateReal(training, step, result);
+  } else {
+    UpdateExact(training, step);
   }
-  for (Handle& handle : training.weights_gathered) handle.Wait();
-  training.weights_gathered.clear();
+}
+
+void PublishWeights(Training& training) {
+  const ScopedRange range(Category::kComm, contract::range::kGatherWeights);
+  training.weights->Publish();
 }
 
 }  // namespace
 
 StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
   const ScopedRange range(Category::kCompute, contract::range::kStep);
+  const auto begin = std::chrono::steady_clock::now();
   const int64_t accumulation_steps = training.data->spec.config.accumulation_steps;
   training.loss = 0;
+  training.memory_ledger.BeginStep();
+  training.weights->BeginStep();
   PostTokenCount(training, step);
   for (int64_t a = 0; a < accumulation_steps; ++a) {
     RunMicroBatch(training, step, a, mark);
     if (a + 1 == accumulation_steps) PostLoss(training);
     FinishReduction(training, mark);
   }
-  Update(training, step, mark);
-  if (training.gathers_weights) GatherWeights(training);
+  StepResult result;
+  Update(training, step, mark, result);
+  PublishWeights(training);
   training.loss_reduced.Wait();
-  return {training.loss, static_cast<int64_t>(training.tokens)};
+  const std::chrono::duration<double, std::micro> step_time = std::chrono::steady_clock::now() - begin;
+  result.loss = training.loss;
+  result.tokens = static_cast<int64_t>(training.tokens);
+  result.timings.step_us = step_time.count();
+  return result;
 }
 
 }  // namespace plumbline::optimized

@@ -11,16 +11,26 @@
 
 namespace plumbline::optimized {
 
-// Of the global batch, equal on all ranks.
+// Of this rank. What TrainStep cannot see is filled in by its caller.
+struct StepTimings {
+  double step_us = 0;
+  double comm_wait_us = 0;  // inside posts and waits: communication that computing did not hide
+};
+
 struct StepResult {
+  // Of the global batch, equal on all ranks.
   double loss = 0;
   int64_t tokens = 0;
+  double gradient_norm = 0;  // real families: before clipping; NaN or infinite in a skipped step
+  bool skipped = false;      // nothing was updated
+  StepTimings timings;
 };
 
 // Called at the beginning of each "forward", "backward", "reduce" and "step".
 using PhaseMark = std::function<void(std::string_view phase)>;
 
-// step counts from 0. Errors: those of the communicator; Internal for a gradient that is not an integer.
+// step counts from 0. Errors: those of the communicator; in family exact Internal for a gradient that is not an
+// integer.
 StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark);
 
 }  // namespace plumbline::optimized

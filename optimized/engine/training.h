@@ -5,17 +5,20 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "conformance/contract/case_file.h"
 #include "optimized/backend/backend.h"
+#include "optimized/backend/memory_ledger.h"
 #include "optimized/comm/communicator.h"
-#include "optimized/engine/flat_buffer.h"
+#include "optimized/engine/gradient_norm.h"
 #include "optimized/engine/gradient_reducer.h"
 #include "optimized/engine/sharded_optimizer.h"
+#include "optimized/engine/weight_store.h"
 #include "optimized/model/model.h"
 #include "optimized/partition/bucket_plan.h"
+#include "optimized/partition/gather_plan.h"
 #include "optimized/partition/shard_plan.h"
+#include "optimized/partition/unit_plan.h"
 
 namespace plumbline::optimized {
 
@@ -25,14 +28,19 @@ struct Training {
   Communicator* communicator = nullptr;
   std::chrono::duration<double> timeout{};
 
+  MemoryLedger memory_ledger;
   std::unique_ptr<Backend> backend;
+  UnitPlan units;      // ZeRO 3
+  GatherPlan gathers;  // ZeRO 3
   BucketPlan buckets;
-  ShardPlan shard;                      // of optimizer state: the part of each bucket that this rank updates
-  std::unique_ptr<FlatBuffer> weights;  // whole buckets, storage type
+  ShardPlan shard;  // the part of each bucket that this rank updates
+  ParameterMemory memory;
+  std::unique_ptr<WeightStore> weights;
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ShardedOptimizer> optimizer;
+  std::unique_ptr<GradientNorm> norm;  // null in family exact
+  int64_t num_updates = 0;             // made so far; a skipped step makes none
   std::unique_ptr<Model> model;
-  bool gathers_weights = false;  // each rank updates only its shard of the weights
 
   // Numbers and calls of the step in progress. They live here, not on TrainStep's stack: while an error unwinds, a
   // handle that is destroyed aborts the other ranks, and they would report that instead of the error itself.
@@ -40,7 +48,6 @@ struct Training {
   double loss = 0;
   Handle tokens_reduced;
   Handle loss_reduced;
-  std::vector<Handle> weights_gathered;
 };
 
 }  // namespace plumbline::optimized

@@ -31,7 +31,7 @@ class Arena {
 
   template <typename T>
   std::span<T> Take(int64_t elems) {
-    storages_.push_back(backend_.Allocate(elems * static_cast<int64_t>(sizeof(T))));
+    storages_.push_back(backend_.Allocate(elems * static_cast<int64_t>(sizeof(T)), MemoryCategory::kActivations));
     return {reinterpret_cast<T*>(storages_.back().data()), static_cast<size_t>(elems)};
   }
 

@@ -45,7 +45,7 @@ void Attention<T>::Forward(const MicroBatch& micro_batch, std::span<const T> x_m
   kernels::JoinHeads<T>({sizes_.samples, sizes_.spec.positions, sizes_.spec.heads, sizes_.spec.head_width()},
                         scratch_.heads_mith, o_mtd_);
 
-  backend_.MatMul(Dense(o_mtd_, tokens, d), Dense(output_dd_.weight, d, d), Dense(out_z_mtd_, tokens, d),
+  backend_.MatMul(Dense(o_mtd_, tokens, d), Dense(output_dd_.weight(), d, d), Dense(out_z_mtd_, tokens, d),
                   WriteMode::kAssign);
   exit_.Forward(micro_batch, x_mtd, out_z_mtd_, scratch_.first_mtd, x_out_mtd);
 }
@@ -83,12 +83,12 @@ void Attention<T>::OutputBackward(const GradientWrites& writes, std::span<const 
   const int64_t d = sizes_.spec.width;
   const std::span<T> dz_mtd = scratch_.first_mtd;
   exit_.Backward(dx_mtd, out_z_mtd_, dz_mtd);
-  backend_.MatMul(Dense(o_mtd_, tokens, d).Transposed(), Dense(dz_mtd, tokens, d), Dense(output_dd_.gradient, d, d),
+  backend_.MatMul(Dense(o_mtd_, tokens, d).Transposed(), Dense(dz_mtd, tokens, d), Dense(output_dd_.gradient(), d, d),
                   writes.mode);
   writes.ready(output_dd_.index);
 
   const std::span<T> do_mtd = scratch_.second_mtd;
-  backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(output_dd_.weight, d, d).Transposed(), Dense(do_mtd, tokens, d),
+  backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(output_dd_.weight(), d, d).Transposed(), Dense(do_mtd, tokens, d),
                   WriteMode::kAssign);
   kernels::FoldForward<T, T>(do_mtd, sizes_.gradient_bound(), do_mtd);
   kernels::SplitHeads<T>({sizes_.samples, sizes_.spec.positions, sizes_.spec.heads, sizes_.spec.head_width()}, do_mtd,
@@ -108,8 +108,8 @@ void Attention<T>::ProjectForward(const Projection& projection) {
   const int64_t out = projection.heads * sizes_.spec.head_width();
   const std::span<T> folded = scratch_.first_mtd.first(projection.z.size());
   backend_.MatMul(Dense(h_mtd_, sizes_.tokens(), sizes_.spec.width),
-                  Dense(projection.parameter.weight, sizes_.spec.width, out), Dense(projection.z, sizes_.tokens(), out),
-                  WriteMode::kAssign);
+                  Dense(projection.parameter.weight(), sizes_.spec.width, out),
+                  Dense(projection.z, sizes_.tokens(), out), WriteMode::kAssign);
   kernels::FoldForward<T, T>(projection.z, sizes_.bound(), folded);
   kernels::SplitHeads<T>({sizes_.samples, sizes_.spec.positions, projection.heads, sizes_.spec.head_width()}, folded,
                          projection.folded_heads);
@@ -128,9 +128,9 @@ void Attention<T>::ProjectBackward(const GradientWrites& writes, const Projectio
   kernels::FoldBackward<T>(du, projection.z, sizes_.bound(), du);
 
   backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du, tokens, out),
-                  Dense(projection.parameter.gradient, d, out), writes.mode);
+                  Dense(projection.parameter.gradient(), d, out), writes.mode);
   writes.ready(projection.parameter.index);
-  backend_.MatMul(Dense(du, tokens, out), Dense(projection.parameter.weight, d, out).Transposed(),
+  backend_.MatMul(Dense(du, tokens, out), Dense(projection.parameter.weight(), d, out).Transposed(),
                   Dense(scratch_.sum_mtd, tokens, d), sum_mode);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout masks as a function of logical coordinates: never of a rank or a micro-batch, so that every layout drops the
 // same elements. The caller says where in the tensor of the global batch its elements begin. Source:
-// docs/exact-family.md, "Random draws".
+// docs/exact-family.md, "Random draws"; docs/semantics.md, "Family gpt2".
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,12 @@
 
 namespace plumbline::optimized {
 
-// Sets keep[i] to 1 where the top bit of Draw(seed, site, step, layer, first_element + i) is set, else to 0. Four
-// neighbouring elements share one Philox block, which is computed once.
+// floor(rate * 2^32), for 0 <= rate < 1: an element is kept where its word is at least this. InvalidArgument otherwise.
+uint64_t DropoutThreshold(double rate);
+
+// Sets keep[i] to 1 where Draw(seed, site, step, layer, first_element + i) >= threshold, else to 0. Four neighbouring
+// elements share one Philox block, which is computed once.
 void FillDropoutMask(uint64_t seed, contract::Site site, int64_t step, int64_t layer, int64_t first_element,
-                     std::span<uint8_t> keep);
+                     uint64_t threshold, std::span<uint8_t> keep);
 
 }  // namespace plumbline::optimized

@@ -21,11 +21,17 @@ constexpr int64_t kEmbed = 0;
 constexpr int64_t kPos = 1;
 constexpr int64_t FirstOfLayer(int64_t layer) { return 2 + 6 * layer; }
 
+// Units.
+constexpr int64_t kEmbeddingUnit = 0;
+constexpr int64_t LayerUnit(int64_t layer) { return 1 + layer; }
+constexpr int64_t HeadUnit(int64_t layers) { return 1 + layers; }
+
 template <typename T>
 class ExactModel final : public Model {
  public:
   ExactModel(const ExactSizes& sizes, const ParameterMemory& memory, Backend& backend)
       : sizes_(sizes),
+        memory_(memory),
         parameters_(MakeParameters(sizes.spec, memory)),
         arena_(backend),
         scratch_(sizes_, arena_),
@@ -45,30 +51,41 @@ class ExactModel final : public Model {
 
   void Forward(const MicroBatch& micro_batch) override {
     micro_batch_ = micro_batch;
-    kernels::EmbeddingForward<T>(EmbeddingSizes(), micro_batch.tokens, parameters_[kEmbed].weight,
-                                 parameters_[kPos].weight, stream_mtd_[0]);
+    memory_.BeforeUse(kEmbeddingUnit);
+    kernels::EmbeddingForward<T>(EmbeddingSizes(), micro_batch.tokens, parameters_[kEmbed].weight(),
+                                 parameters_[kPos].weight(), stream_mtd_[0]);
+    memory_.AfterUse(kEmbeddingUnit);
     for (int64_t layer = 0; layer < sizes_.spec.layers; ++layer) {
+      memory_.BeforeUse(LayerUnit(layer));
       attention_[layer].Forward(micro_batch, stream_mtd_[2 * layer], stream_mtd_[2 * layer + 1]);
       mlp_[layer].Forward(micro_batch, stream_mtd_[2 * layer + 1], stream_mtd_[2 * layer + 2]);
+      memory_.AfterUse(LayerUnit(layer));
     }
+    memory_.BeforeUse(HeadUnit(sizes_.spec.layers));
     head_.Forward(stream_mtd_.back());
+    memory_.AfterUse(HeadUnit(sizes_.spec.layers));
   }
 
   double Loss(float inverse_tokens) override { return head_.Loss(micro_batch_, inverse_tokens); }
 
   void Backward(WriteMode mode, const GradientReady& ready) override {
     const GradientWrites writes{mode, ready};
+    memory_.BeforeUse(HeadUnit(sizes_.spec.layers));
     head_.Backward(mode, stream_mtd_.back(), dx_mtd_);
+    memory_.AfterUse(HeadUnit(sizes_.spec.layers));
     for (int64_t layer = sizes_.spec.layers; layer-- > 0;) {
+      memory_.BeforeUse(LayerUnit(layer));
       mlp_[layer].Backward(writes, stream_mtd_[2 * layer + 1], dx_mtd_);
       attention_[layer].Backward(writes, stream_mtd_[2 * layer], dx_mtd_);
+      memory_.AfterUse(LayerUnit(layer));
     }
-    const std::span<float> dpos_td = parameters_[kPos].gradient;
+    // From here on no weight is read.
+    const std::span<float> dpos_td = parameters_[kPos].gradient();
     if (mode == WriteMode::kAssign) std::fill(dpos_td.begin(), dpos_td.end(), 0.0f);
     kernels::PositionBackward<T>(EmbeddingSizes(), dx_mtd_, dpos_td);
     ready(kPos);
     // Always added: the head has written its share of this micro-batch.
-    kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, parameters_[kEmbed].gradient);
+    kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, parameters_[kEmbed].gradient());
     ready(kEmbed);
   }
 
@@ -76,10 +93,7 @@ class ExactModel final : public Model {
   static std::vector<Parameter<T>> MakeParameters(const contract::ExactSpec& spec, const ParameterMemory& memory) {
     std::vector<Parameter<T>> parameters;
     for (const contract::ParameterSpec& p : contract::Parameters(spec)) {
-      const auto numel = static_cast<size_t>(p.numel());
-      parameters.push_back({p.tensor_id,
-                            {static_cast<T*>(memory.weights.at(p.tensor_id)), numel},
-                            {memory.gradients.at(p.tensor_id), numel}});
+      parameters.push_back({p.tensor_id, &memory.weights.at(p.tensor_id), p.numel(), memory.gradients.at(p.tensor_id)});
     }
     return parameters;
   }
@@ -89,6 +103,7 @@ class ExactModel final : public Model {
   }
 
   const ExactSizes sizes_;
+  const ParameterMemory& memory_;
   const std::vector<Parameter<T>> parameters_;
   Arena arena_;
   Scratch<T> scratch_;
@@ -101,6 +116,19 @@ class ExactModel final : public Model {
 };
 
 }  // namespace
+
+ModelOutline ExactOutline(const contract::ExactSpec& spec) {
+  ModelOutline outline;
+  outline.units.push_back({kEmbed, kPos});
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    outline.units.emplace_back();
+    for (int64_t i = 0; i < 6; ++i) outline.units.back().push_back(FirstOfLayer(layer) + i);
+  }
+  outline.units.push_back({kEmbed});
+  for (int64_t unit = kEmbeddingUnit; unit <= HeadUnit(spec.layers); ++unit) outline.forward.push_back(unit);
+  for (int64_t unit = HeadUnit(spec.layers); unit > kEmbeddingUnit; --unit) outline.backward.push_back(unit);
+  return outline;
+}
 
 std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, contract::DType storage, uint64_t seed,
                                       int64_t samples, const ParameterMemory& memory, Backend& backend) {

@@ -12,7 +12,9 @@
 
 namespace plumbline::optimized {
 
-// `samples` is the size of every micro-batch. `seed` is that of dropout. The backend outlives the model.
+ModelOutline ExactOutline(const contract::ExactSpec& spec);
+
+// `samples` is the size of every micro-batch. `seed` is that of dropout. Memory and backend outlive the model.
 // InvalidArgument if storage is neither F32 nor BF16.
 std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, contract::DType storage, uint64_t seed,
                                       int64_t samples, const ParameterMemory& memory, Backend& backend);

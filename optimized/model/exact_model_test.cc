@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <list>
 #include <numeric>
 
 #include "conformance/contract/batch_source.h"
@@ -28,7 +29,7 @@ struct World {
     contract::TokenSource text;
     text.reduce_modulo_vocab = true;
     for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
-    batches = contract::MakeBatches(text, spec, kSeed, kStep + 1, kBatch);
+    batches = contract::MakeBatches(text, spec, {kSeed, 0, kStep + 1, kBatch});
     state = contract::MakeInitialState(spec, contract::OptimizerKind::kModularMomentum, kSeed);
     for (int64_t i = batches.Index(kStep, 0, 0); i < batches.Index(kStep + 1, 0, 0); ++i) {
       num_tokens += batches.loss_weights[i] != 0;
@@ -50,6 +51,7 @@ struct Result {
   double loss = 0;
   std::vector<std::vector<double>> gradients;
   std::vector<int64_t> ready_order;  // of the last micro-batch
+  std::vector<int64_t> use_order;    // of units, of the last micro-batch
   friend bool operator==(const Result&, const Result&) = default;
 };
 
@@ -75,30 +77,78 @@ Result Naive(const World& world) {
   }
   result.ready_order.resize(world.parameters.size());
   std::iota(result.ready_order.rbegin(), result.ready_order.rend(), 0);
+  const ModelOutline outline = ExactOutline(world.spec);
+  result.use_order = outline.forward;
+  result.use_order.insert(result.use_order.end(), outline.backward.begin(), outline.backward.end());
   return result;
+}
+
+// Puts the weights of a unit into the table only while the unit is in use, each time at another address, and overwrites
+// them with NaN afterwards.
+class MovingWeights final : public UnitHooks {
+ public:
+  MovingWeights(const ModelOutline& outline, const std::vector<std::vector<std::byte>>& values, ParameterMemory& memory)
+      : outline_(outline), values_(values), memory_(memory), homes_(values.size()) {
+    memory.weights.assign(values.size(), nullptr);
+    memory.hooks = this;
+  }
+
+  void BeforeUse(int64_t unit) override {
+    ASSERT_EQ(in_use_, -1) << "one unit at a time";
+    in_use_ = unit;
+    use_order.push_back(unit);
+    for (const int64_t parameter : outline_.units.at(unit)) {
+      homes_[parameter].push_back(values_[parameter]);
+      memory_.weights[parameter] = homes_[parameter].back().data();
+    }
+  }
+
+  void AfterUse(int64_t unit) override {
+    ASSERT_EQ(in_use_, unit);
+    in_use_ = -1;
+    for (const int64_t parameter : outline_.units[unit]) {
+      std::fill(homes_[parameter].back().begin(), homes_[parameter].back().end(), std::byte{0xFF});
+      memory_.weights[parameter] = nullptr;
+    }
+  }
+
+  std::vector<int64_t> use_order;
+
+ private:
+  const ModelOutline outline_;
+  const std::vector<std::vector<std::byte>>& values_;
+  ParameterMemory& memory_;
+  std::vector<std::list<std::vector<std::byte>>> homes_;
+  int64_t in_use_ = -1;
+};
+
+template <typename T>
+std::vector<std::byte> Bytes(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
 }
 
 // Runs the batch in micro-batches of `samples`. Gradients begin as NaN, so that a missing assignment shows.
 Result RunInMicroBatches(const World& world, DType storage, int64_t samples) {
   const auto backend = MakeCpuBackend();
-  std::vector<std::vector<float>> weights, gradients;
-  std::vector<std::vector<kernels::BFloat16>> narrow;
+  std::vector<std::vector<std::byte>> weights;
+  std::vector<std::vector<float>> gradients;
   ParameterMemory memory;
   for (const auto& p : world.parameters) {
     const auto& values = world.state[p.tensor_id].weight;
-    weights.emplace_back(values.begin(), values.end());
-    narrow.emplace_back();
-    for (const float value : weights.back()) narrow.back().push_back(kernels::FromFloat<kernels::BFloat16>(value));
+    const std::vector<float> wide(values.begin(), values.end());
+    std::vector<kernels::BFloat16> narrow;
+    for (const float value : wide) narrow.push_back(kernels::FromFloat<kernels::BFloat16>(value));
+    weights.push_back(storage == DType::kF32 ? Bytes(wide) : Bytes(narrow));
     gradients.emplace_back(p.numel(), NAN);
   }
-  for (size_t p = 0; p < weights.size(); ++p) {
-    memory.weights.push_back(storage == DType::kF32 ? static_cast<void*>(weights[p].data()) : narrow[p].data());
-    memory.gradients.push_back(gradients[p].data());
-  }
+  for (std::vector<float>& gradient : gradients) memory.gradients.push_back(gradient.data());
+  MovingWeights hooks(ExactOutline(world.spec), weights, memory);
   const auto model = MakeExactModel(world.spec, storage, kSeed, samples, memory, *backend);
   Result result;
   for (int64_t first = 0; first < kBatch; first += samples) {
     result.ready_order.clear();
+    hooks.use_order.clear();
     model->Forward({kStep, first, world.Rows(world.batches.tokens, first, samples),
                     world.Rows(world.batches.labels, first, samples),
                     world.Rows(world.batches.loss_weights, first, samples)});
@@ -107,6 +157,7 @@ Result RunInMicroBatches(const World& world, DType storage, int64_t samples) {
                     [&](int64_t parameter) { result.ready_order.push_back(parameter); });
   }
   for (const auto& gradient : gradients) result.gradients.emplace_back(gradient.begin(), gradient.end());
+  result.use_order = hooks.use_order;
   return result;
 }
 
@@ -144,6 +195,7 @@ TEST_P(ExactModelTest, LossAndGradientsEqualTheNaiveModelForEveryCutAndType) {
       const Result result = RunInMicroBatches(world, storage, samples);
       EXPECT_EQ(result.loss, expected.loss);
       EXPECT_EQ(result.ready_order, expected.ready_order) << "reverse canonical order";
+      EXPECT_EQ(result.use_order, expected.use_order) << "as the outline says";
       for (const auto& p : world.parameters) {
         EXPECT_EQ(result.gradients[p.tensor_id], expected.gradients[p.tensor_id])
             << p.name << ", micro-batches of " << samples << ", " << contract::Name(storage);
@@ -159,6 +211,13 @@ TEST(ExactModel, DropoutMasksFollowTheGlobalSampleNotTheMicroBatch) {
   const Result with = RunInMicroBatches(World(spec), DType::kF32, 2);
   EXPECT_NE(with.gradients, without.gradients);
   EXPECT_EQ(with, RunInMicroBatches(World(spec), DType::kF32, 3));
+}
+
+TEST(ExactModel, TheOutlineReadsTheTiedEmbeddingInTwoUnits) {
+  const ModelOutline outline = ExactOutline(Specs()[0]);
+  EXPECT_EQ(outline.units, (std::vector<std::vector<int64_t>>{{0, 1}, {2, 3, 4, 5, 6, 7}, {0}}));
+  EXPECT_EQ(outline.forward, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(outline.backward, (std::vector<int64_t>{2, 1}));
 }
 
 TEST(ExactModel, RefusesOtherStorageTypes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exact layers share: their sizes, the parameters they are given, and scratch memory that no layer keeps
-// between calls. Shape suffixes of tensors: m samples, t positions, d width, e key/value width, f hidden, v vocabulary,
-// i query heads, j key/value heads, h head width; one letter per dim (x_mtd).
+// What the exact layers share: their sizes, and scratch memory that no layer keeps between calls. Shape suffixes of
+// tensors: m samples, t positions, d width, e key/value width, f hidden, v vocabulary, i query heads, j key/value
+// heads, h head width; one letter per dim (x_mtd).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "kernels/bf16.h"
 #include "optimized/model/arena.h"
 #include "optimized/model/model.h"
+#include "optimized/model/parameter.h"
 
 namespace plumbline::optimized {
 
@@ -25,20 +26,6 @@ struct ExactSizes {
   int64_t tokens() const { return samples * spec.positions; }
   float bound() const { return static_cast<float>(spec.fold_bound); }
   float gradient_bound() const { return static_cast<float>(spec.gradient_fold_bound); }
-};
-
-// A weight matrix [in, out] and its gradient.
-template <typename T>
-struct Parameter {
-  int64_t index;  // canonical
-  std::span<T> weight;
-  std::span<float> gradient;
-};
-
-// How one backward treats gradients.
-struct GradientWrites {
-  WriteMode mode;
-  const GradientReady& ready;
 };
 
 template <typename T>

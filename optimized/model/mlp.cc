@@ -28,10 +28,10 @@ template <typename T>
 void Mlp<T>::Forward(const MicroBatch& micro_batch, std::span<const T> x_mtd, std::span<T> x_out_mtd) {
   const auto [tokens, d, f] = std::array{sizes_.tokens(), sizes_.spec.width, sizes_.spec.hidden};
   kernels::FoldForward<T, T>(x_mtd, sizes_.bound(), h_mtd_);
-  backend_.MatMul(Dense(h_mtd_, tokens, d), Dense(up_df_.weight, d, f), Dense(up_z_mtf_, tokens, f),
+  backend_.MatMul(Dense(h_mtd_, tokens, d), Dense(up_df_.weight(), d, f), Dense(up_z_mtf_, tokens, f),
                   WriteMode::kAssign);
   kernels::FoldReluForward<T>(up_z_mtf_, sizes_.bound(), r_mtf_);
-  backend_.MatMul(Dense(r_mtf_, tokens, f), Dense(down_fd_.weight, f, d), Dense(down_z_mtd_, tokens, d),
+  backend_.MatMul(Dense(r_mtf_, tokens, f), Dense(down_fd_.weight(), f, d), Dense(down_z_mtd_, tokens, d),
                   WriteMode::kAssign);
   exit_.Forward(micro_batch, x_mtd, down_z_mtd_, scratch_.first_mtd, x_out_mtd);
 }
@@ -41,20 +41,20 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
   const auto [tokens, d, f] = std::array{sizes_.tokens(), sizes_.spec.width, sizes_.spec.hidden};
   const std::span<T> dz_mtd = scratch_.first_mtd;
   exit_.Backward(dx_mtd, down_z_mtd_, dz_mtd);
-  backend_.MatMul(Dense(r_mtf_, tokens, f).Transposed(), Dense(dz_mtd, tokens, d), Dense(down_fd_.gradient, f, d),
+  backend_.MatMul(Dense(r_mtf_, tokens, f).Transposed(), Dense(dz_mtd, tokens, d), Dense(down_fd_.gradient(), f, d),
                   writes.mode);
   writes.ready(down_fd_.index);
 
   const std::span<T> du_mtf = scratch_.hidden_mtf;
-  backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(down_fd_.weight, f, d).Transposed(), Dense(du_mtf, tokens, f),
+  backend_.MatMul(Dense(dz_mtd, tokens, d), Dense(down_fd_.weight(), f, d).Transposed(), Dense(du_mtf, tokens, f),
                   WriteMode::kAssign);
   kernels::FoldReluBackward<T>(du_mtf, up_z_mtf_, sizes_.bound(), sizes_.gradient_bound(), du_mtf);
-  backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du_mtf, tokens, f), Dense(up_df_.gradient, d, f),
+  backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du_mtf, tokens, f), Dense(up_df_.gradient(), d, f),
                   writes.mode);
   writes.ready(up_df_.index);
 
   const std::span<T> branch_mtd = scratch_.first_mtd;
-  backend_.MatMul(Dense(du_mtf, tokens, f), Dense(up_df_.weight, d, f).Transposed(), Dense(branch_mtd, tokens, d),
+  backend_.MatMul(Dense(du_mtf, tokens, f), Dense(up_df_.weight(), d, f).Transposed(), Dense(branch_mtd, tokens, d),
                   WriteMode::kAssign);
   kernels::ResidualBackward<T, T>(branch_mtd, x_mtd, sizes_.bound(), sizes_.gradient_bound(), dx_mtd);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as the engine drives it: forward, loss, backward on one micro-batch, with gradients reported as they become
-// ready. It knows no ranks, no shards and no optimizer: where weights and gradients lie is told to it once.
+// ready. It knows no ranks, no shards and no optimizer: it announces which weights it is about to read, and finds them
+// in a table.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,36 @@ struct MicroBatch {
   std::span<const int32_t> loss_weights;
 };
 
-// By canonical index of the parameter, dense row-major. Fixed for the life of the model; the contents change between
-// calls.
+// The places of a model that read weights: an embedding, a layer, a head. A tied weight is in several units. One unit
+// is in use at a time, in the order given here, which is the same for every micro-batch.
+struct ModelOutline {
+  std::vector<std::vector<int64_t>> units;  // canonical indices of the parameters that a unit reads
+  std::vector<int64_t> forward;             // the units that Forward uses, in order
+  std::vector<int64_t> backward;            // the units whose weights Backward reads, in order
+};
+
+// Told about every use of weights. Between the two calls the weights of the unit are in memory and do not change.
+class UnitHooks {
+ public:
+  virtual ~UnitHooks() = default;
+  virtual void BeforeUse(int64_t unit) = 0;
+  virtual void AfterUse(int64_t unit) = 0;
+};
+
+// By canonical index of the parameter, dense row-major. The model keeps a reference to it and looks a weight's address
+// up at each use: it is valid only while a unit that reads it is in use. Gradients' addresses are fixed for the life of
+// the model.
 struct ParameterMemory {
   std::vector<void*> weights;     // storage type
   std::vector<float*> gradients;  // F32
+  UnitHooks* hooks = nullptr;     // none: all weights are always in memory
+
+  void BeforeUse(int64_t unit) const {
+    if (hooks != nullptr) hooks->BeforeUse(unit);
+  }
+  void AfterUse(int64_t unit) const {
+    if (hooks != nullptr) hooks->AfterUse(unit);
+  }
 };
 
 // Called in backward once for each parameter, in reverse canonical order, when this micro-batch's share of its gradient

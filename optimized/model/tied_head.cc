@@ -21,7 +21,7 @@ void TiedHead<T>::Forward(std::span<const T> x_mtd) {
   const int64_t tokens = sizes_.tokens();
   kernels::FoldForward<T, T>(x_mtd, sizes_.bound(), h_mtd_);
   backend_.MatMul(Dense(h_mtd_, tokens, sizes_.spec.width),
-                  Dense(embed_vd_.weight, sizes_.spec.vocab, sizes_.spec.width).Transposed(),
+                  Dense(embed_vd_.weight(), sizes_.spec.vocab, sizes_.spec.width).Transposed(),
                   Dense(logits_mtv_, tokens, sizes_.spec.vocab), WriteMode::kAssign);
 }
 
@@ -37,8 +37,8 @@ void TiedHead<T>::Backward(WriteMode mode, std::span<const T> x_mtd, std::span<T
   const int64_t d = sizes_.spec.width;
   const int64_t v = sizes_.spec.vocab;
   backend_.MatMul(Dense(dlogits_mtv_, tokens, v).Transposed(), Dense(h_mtd_, tokens, d),
-                  Dense(embed_vd_.gradient, v, d), mode);
-  backend_.MatMul(Dense(dlogits_mtv_, tokens, v), Dense(embed_vd_.weight, v, d), Dense(dx_mtd, tokens, d),
+                  Dense(embed_vd_.gradient(), v, d), mode);
+  backend_.MatMul(Dense(dlogits_mtv_, tokens, v), Dense(embed_vd_.weight(), v, d), Dense(dx_mtd, tokens, d),
                   WriteMode::kAssign);
   kernels::FoldForward<T, T>(dx_mtd, sizes_.gradient_bound(), dx_mtd);
   kernels::FoldBackward<T>(dx_mtd, x_mtd, sizes_.bound(), dx_mtd);

@@ -22,6 +22,7 @@ struct ParameterPlace {
 
 struct Bucket {
   std::vector<int64_t> parameters;  // canonical indices, in the order in which backward finishes them
+  int64_t set = 0;                  // the set of parameters that the bucket belongs to
   int64_t flat_offset = 0;
   int64_t padded_elems = 0;  // a multiple of kAlignmentElems * world
 };
@@ -36,5 +37,10 @@ struct BucketPlan {
 // then hold more than bucket_elems elements of parameters, padding not counted. InvalidArgument if an argument is
 // below 1.
 BucketPlan PlanBuckets(std::span<const int64_t> numels, int64_t bucket_elems, int64_t world);
+
+// The same within each of several sets of parameters, one set after the other: no bucket holds parameters of two sets.
+// InvalidArgument also if a parameter is not in exactly one set. A set may be empty.
+BucketPlan PlanBuckets(std::span<const int64_t> numels, std::span<const std::vector<int64_t>> sets,
+                       int64_t bucket_elems, int64_t world);
 
 }  // namespace plumbline::optimized

@@ -101,6 +101,28 @@ TEST(BucketPlan, GroupsDoNotDependOnTheWorld) {
   }
 }
 
+TEST(BucketPlan, ABucketHoldsParametersOfOneSetOnly) {
+  const Sizes numels = {10, 20, 30, 40};
+  const std::vector<Sizes> sets = {{3, 1}, {}, {0, 2}};
+  const BucketPlan plan = PlanBuckets(numels, sets, 1000, 3);
+  EXPECT_EQ(Groups(plan), (std::vector<Sizes>{{3, 1}, {2, 0}}));
+  EXPECT_EQ(plan.buckets[0].set, 0);
+  EXPECT_EQ(plan.buckets[1].set, 2);
+  EXPECT_EQ(plan.buckets[1].flat_offset, 96);
+  EXPECT_EQ(plan.total_elems, 192);
+  EXPECT_EQ(plan.places[0].bucket, 1);
+  EXPECT_EQ(plan.places[0].flat_offset, 96 + 32);
+  EXPECT_EQ(Groups(PlanBuckets(numels, sets, 59, 3)), (std::vector<Sizes>{{3}, {1}, {2, 0}}));
+}
+
+TEST(BucketPlan, RefusesSetsThatDoNotHoldEachParameterOnce) {
+  const Sizes numels = {10, 20};
+  for (const std::vector<Sizes>& sets : {std::vector<Sizes>{{0}}, std::vector<Sizes>{{0, 1}, {1}},
+                                         std::vector<Sizes>{{0, 1, 2}}, std::vector<Sizes>{{-1, 0, 1}}}) {
+    EXPECT_THROW(PlanBuckets(numels, sets, 10, 1), contract::Error);
+  }
+}
+
 TEST(BucketPlan, RefusesArgumentsBelowOne) {
   const Sizes numels = {3}, empty_parameter = {3, 0};
   EXPECT_THROW(PlanBuckets(numels, 0, 1), contract::Error);

@@ -67,10 +67,11 @@ TEST_P(RunCaseOn, WritesACompleteTraceWithEveryTensorWhole) {
   EXPECT_EQ(trace.config, data.spec.config);
   ASSERT_EQ(trace.steps.size(), static_cast<size_t>(kSteps));
   for (const contract::StepRecord& record : trace.steps) {
-    EXPECT_EQ(record.tokens, contract::NumWeightedTokens(24, GetParam().model.positions));
+    EXPECT_EQ(record.tokens, contract::NumWeightedTokens(24, GetParam().model.positions, record.step));
     EXPECT_GT(record.loss, 0);
     for (const TensorKind kind : contract::kTensorKinds) {
-      const bool absent = kind == TensorKind::kMoment && GetParam().optimizer == OptimizerKind::kModularSgd;
+      const bool absent = kind == TensorKind::kSecondMoment ||
+                          (kind == TensorKind::kMoment && GetParam().optimizer == OptimizerKind::kModularSgd);
       ASSERT_EQ(record.of(kind).size(), absent ? 0 : data.parameters.size());
       for (size_t i = 0; i < record.of(kind).size(); ++i) {
         EXPECT_EQ(record.of(kind)[i].tensor, data.parameters[i].name);
@@ -248,6 +249,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, RunCaseRefuses,
                                                    data.spec.config.micro_batch_size = 8;
                                                  },
                                                  ErrorCode::kUnsupported, "gradient_accumulation_steps is 3"},
+                                         Refusal{"save", [](contract::CaseData& data) { data.spec.save_steps = {1}; },
+                                                 ErrorCode::kUnsupported, "save_steps"},
+                                         Refusal{"resume", [](contract::CaseData& data) { data.spec.resume = true; },
+                                                 ErrorCode::kUnsupported, "resume"},
                                          Refusal{"no_weighted_token",
                                                  [](contract::CaseData& data) {
                                                    for (int32_t& weight : data.batches.loss_weights) weight = 0;
@@ -260,6 +265,9 @@ TEST(Description, SaysWhatRunCaseAccepts) {
   EXPECT_EQ(description.name, "reference");
   EXPECT_TRUE(description.starts_itself);
   EXPECT_TRUE(description.batch);
+  EXPECT_EQ(description.families, (std::vector<std::string>{"exact", "gpt2"}));
+  EXPECT_EQ(description.dtypes, std::vector<std::string>{"fp64"});
+  EXPECT_EQ(description.optimizers, (std::vector<std::string>{"ModularMomentum", "ModularSGD", "AdamW", "SGD"}));
   EXPECT_EQ(description.max_data_degree, 1);
   EXPECT_FALSE(description.Has("accumulation"));
   for (const char* feature : {"dropout", "grouped_heads", "dump", "perturbation", "certificate"})

@@ -13,14 +13,16 @@
 
 namespace plumbline::reference {
 
-// The digest of a whole tensor of integers (docs/exact-family.md, "Digests").
-contract::Digest DigestOf(const Matrix& tensor);
+// The digest of a whole tensor: of its integers (docs/exact-family.md, "Digests"), or, of reals, of the bits of its
+// fp64 values.
+contract::Digest DigestOfIntegers(const Matrix& tensor);
+contract::Digest DigestOfReals(const Matrix& tensor);
 
 // The trace's record of the trainer's last step.
 contract::StepRecord RecordOf(const Trainer& trainer, const std::vector<contract::ParameterSpec>& parameters,
                               int64_t step);
 
-// The dump of the trainer's last step: KIND/NAME@0, one-dimensional, I64.
+// The dump of the trainer's last step: KIND/NAME@0, one-dimensional, I64 in family exact, else F64.
 contract::TensorFile DumpOf(const Trainer& trainer, const std::vector<contract::ParameterSpec>& parameters);
 
 }  // namespace plumbline::reference

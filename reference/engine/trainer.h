@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one case step by step: forward and backward over the global batch, the gradient's integrity, the optimizer,
-// and what the certificate wants to know. Writes no file.
-//   Trainer trainer(data);
-//   for (step …) { trainer.Forward(step); trainer.Backward(); trainer.CheckGradient(); trainer.Update(); … }
+// What a trainer of any family does in a step and shows after it, so that running a case, its trace and its dumps are
+// written once. A trainer writes no file.
+//   const std::unique_ptr<Trainer> trainer = MakeTrainer(data);
+//   for (step …) { trainer->Forward(step); trainer->Backward(); trainer->CheckGradient(); trainer->Update(); … }
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/trace.h"
-#include "reference/certificate/liveness.h"
-#include "reference/certificate/recorder.h"
-#include "reference/engine/perturbation.h"
-#include "reference/model/exact_model.h"
-#include "reference/model/model_tensors.h"
 #include "reference/ops/matrix.h"
 
 namespace plumbline::reference {
@@ -25,44 +21,34 @@ using Tensors = std::vector<Matrix>;
 
 class Trainer {
  public:
-  explicit Trainer(const contract::CaseData& data);
+  virtual ~Trainer() = default;
 
-  // Steps count from 0 and follow each other. Errors: InvalidArgument if no token of the step has weight.
-  void Forward(int64_t step);
-  void Backward();
+  // Steps count from the case's first step and follow each other. Errors: InvalidArgument if no token of the step has
+  // weight.
+  virtual void Forward(int64_t step) = 0;
+  virtual void Backward() = 0;
 
-  // The complete gradient, integer by integer. Errors: Internal, naming tensor, element, step and value.
-  void CheckGradient() const;
+  // What the family demands of the complete gradient.
+  virtual void CheckGradient() = 0;
 
   // The optimizer's step, and the working weights of the next one.
-  void Update();
+  virtual void Update() = 0;
 
-  // Of the last step. gradient(): D, what the optimizer consumed; the others are after the update.
-  double loss() const { return tape_.loss.loss; }
-  int64_t num_weighted_tokens() const { return tape_.loss.num_weighted_tokens; }
-  const Tensors& gradient() const { return gradient_; }
-  const Tensors& moment() const { return moment_; }  // empty with ModularSGD
-  const Tensors& master() const { return master_; }
-  const Tensors& weight() const { return weight_; }
+  // Of the last step.
+  virtual double loss() const = 0;
+  virtual int64_t num_weighted_tokens() const = 0;
+  // Of the real families, whose values are reals; without it they are integers.
+  virtual std::optional<contract::RealStep> real() const = 0;
 
-  // Over all steps so far.
-  contract::Certificate Certificate() const { return {recorder_.quantities(), liveness_.Means()}; }
+  // Of the last step; moments, master and weight after the update. A matrix without elements stands for a parameter
+  // that has no such value; no matrix at all, for an optimizer that keeps none.
+  virtual const Tensors& Of(contract::TensorKind kind) const = 0;
 
- private:
-  StepContext Context() { return {data_.spec.model, folds_, data_.spec.seed, step_, recorder_}; }
-  void UpdateTensor(size_t tensor, double t);
-
-  const contract::CaseData data_;
-  const Folds folds_;
-  const Perturber perturber_;
-  Recorder recorder_;
-  Liveness liveness_;
-
-  int64_t step_ = 0;
-  StepBatch batch_;
-  ModelTensors<Matrix> model_;  // the working weights of the step, by letter
-  ModelTape tape_;
-  Tensors gradient_, moment_, master_, weight_;
+  // Over all steps so far; families that are not certified have none.
+  virtual std::optional<contract::Certificate> Certificate() const = 0;
 };
+
+// The trainer of the case's family.
+std::unique_ptr<Trainer> MakeTrainer(const contract::CaseData& data);
 
 }  // namespace plumbline::reference

@@ -11,19 +11,13 @@
 #include "reference/model/attention_block.h"
 #include "reference/model/mlp_block.h"
 #include "reference/model/model_tensors.h"
+#include "reference/model/step_batch.h"
 #include "reference/model/step_context.h"
 #include "reference/ops/loss.h"
 #include "reference/ops/matrix.h"
 #include "reference/ops/sum.h"
 
 namespace plumbline::reference {
-
-// The global batch of one step; entry sample · positions + position.
-struct StepBatch {
-  std::vector<int64_t> tokens;
-  std::vector<int64_t> labels;
-  std::vector<double> loss_weights;  // u
-};
 
 struct ModelTape {
   std::vector<AttentionTape> attention;  // [layers]

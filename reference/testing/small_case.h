@@ -34,7 +34,7 @@ inline contract::CaseData MakeCase(const contract::ExactSpec& model, contract::O
   contract::TokenSource text;
   text.reduce_modulo_vocab = true;
   for (const char c : kText) text.tokens.push_back(static_cast<unsigned char>(c));
-  data.batches = contract::MakeBatches(text, model, seed, steps, batch);
+  data.batches = contract::MakeBatches(text, model, {seed, 0, steps, batch});
   data.state = contract::MakeInitialState(model, optimizer, seed);
   return data;
 }

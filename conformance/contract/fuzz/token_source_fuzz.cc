@@ -13,7 +13,7 @@ bool Accepts(const uint8_t* data, size_t size) {
   Demand(source->tokens.size() <= size, "no more tokens than bytes");
   const ExactSpec model = {.layers = 1, .width = 2, .heads = 1, .kv_heads = 1, .positions = 4, .hidden = 1, .vocab = 7};
   const auto batches =
-      ParseOrRefuse([&] { return MakeBatches(*source, model, /*seed=*/size, /*steps=*/2, /*batch=*/2); });
+      ParseOrRefuse([&] { return MakeBatches(*source, model, {size, 0, 2, 3}); });
   if (!batches.has_value()) return false;
   for (size_t i = 0; i < batches->tokens.size(); ++i) {
     Demand(batches->tokens[i] >= 0 && batches->tokens[i] < model.vocab, "tokens are in the vocabulary");

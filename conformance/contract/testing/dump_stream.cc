@@ -91,7 +91,7 @@ int Main(int argc, char** argv) {
                            .vocab = number(11),
                            .weight_bound = number(12)};
   PrintDraws(seed);
-  PrintBatches(MakeBatches(ReadTokenSource(argv[1]), model, seed, number(3), number(4)));
+  PrintBatches(MakeBatches(ReadTokenSource(argv[1]), model, {seed, 0, number(3), number(4)}));
   PrintState(model, seed);
   return 0;
 }

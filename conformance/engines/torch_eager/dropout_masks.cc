@@ -14,4 +14,14 @@ std::vector<float> TwiceKeepMask(uint64_t seed, contract::Site site, int64_t ste
   return twice_mask;
 }
 
+std::vector<float> KeepMask(uint64_t seed, contract::Site site, int64_t step, int64_t layer, uint32_t threshold,
+                            int64_t first, int64_t num_elems) {
+  std::vector<float> mask;
+  mask.reserve(num_elems);
+  for (int64_t element = first; element < first + num_elems; ++element) {
+    mask.push_back(contract::Draw(seed, site, step, layer, element) >= threshold ? 1.0f : 0.0f);
+  }
+  return mask;
+}
+
 }  // namespace plumbline::conformance::torch_eager

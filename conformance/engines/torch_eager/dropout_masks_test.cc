@@ -37,5 +37,14 @@ TEST(TwiceKeepMask, DependsOnSeedSiteStepAndLayer) {
   EXPECT_NE(mask, TwiceKeepMask(1, Site::kDropoutAttention, 0, 1, 64));
 }
 
+TEST(KeepMask, KeepsWordsFromTheThresholdOnAndCountsFromTheFirstElement) {
+  const uint32_t word = contract::Draw(9, contract::Site::kDropoutScores, 4, 2, 17);
+  EXPECT_EQ(KeepMask(9, contract::Site::kDropoutScores, 4, 2, word, 17, 1), std::vector<float>{1});
+  EXPECT_EQ(KeepMask(9, contract::Site::kDropoutScores, 4, 2, word + 1, 17, 1), std::vector<float>{0});
+  const std::vector<float> whole = KeepMask(9, contract::Site::kDropoutMlpOut, 4, 1, 1u << 31, 0, 100);
+  const std::vector<float> part = KeepMask(9, contract::Site::kDropoutMlpOut, 4, 1, 1u << 31, 40, 60);
+  EXPECT_EQ(part, std::vector<float>(whole.begin() + 40, whole.end()));
+}
+
 }  // namespace
 }  // namespace plumbline::conformance::torch_eager

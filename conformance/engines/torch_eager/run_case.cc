@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "conformance/contract/instrumentation.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
+#include "conformance/engines/torch_eager/gpt2_step.h"
+#include "conformance/engines/torch_eager/gpt2_trainer.h"
 #include "conformance/engines/torch_eager/trainer.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -87,6 +90,23 @@ contract::StepRecord TrainStep(const contract::Case& spec, Trainer& trainer, con
   return record;
 }
 
+// Trains a step, reports it, and adds its tensors to the file unless that is null.
+using Step = std::function<contract::StepRecord(contract::TraceWriter&, int64_t, contract::TensorFile*)>;
+
+void RunSteps(const contract::CaseData& data, const std::filesystem::path& out_dir, const Step& run_step) {
+  contract::TraceWriter trace(out_dir, Describe().name, /*rank=*/0, data.spec.config);
+  for (int64_t step = data.spec.first_step; step < data.spec.first_step + data.spec.steps; ++step) {
+    const ScopedRange step_scope(Category::kCompute, range::kStep);
+    const bool dumped = Contains(data.spec.dump_steps, step);
+    contract::TensorFile dump;
+    const contract::StepRecord record = run_step(trace, step, dumped ? &dump : nullptr);
+    const ScopedRange trace_scope(Category::kIo, range::kTrace);
+    if (dumped) contract::WriteTensorFile(DumpPath(out_dir, step), dump);
+    trace.Step(record);
+  }
+  trace.End(data.spec.steps);
+}
+
 }  // namespace
 
 contract::EngineDescription Describe() {
@@ -95,9 +115,9 @@ contract::EngineDescription Describe() {
   description.version = "0.1";
   description.starts_itself = true;
   description.batch = true;
-  description.families = {"exact"};
+  description.families = {"exact", "gpt2"};
   description.dtypes = {"fp32", "bf16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
   description.features = {"dropout", "grouped_heads", "dump"};
@@ -107,30 +127,34 @@ contract::EngineDescription Describe() {
 void CheckSupported(const contract::Case& spec) {
   const contract::RunConfig& config = spec.config;
   Require(config.data_degree == 1, "config.mesh.data", std::to_string(config.data_degree), "1");
-  Require(config.accumulation_steps == 1, "config.gradient_accumulation_steps",
-          std::to_string(config.accumulation_steps), "1");
+  // Not listed as a feature, since that would hold for every family.
+  Require(config.accumulation_steps == 1 || !spec.model.is_exact(), "config.gradient_accumulation_steps",
+          std::to_string(config.accumulation_steps), "1 in family exact");
   Require(config.zero_stage == 0, "config.zero_optimization.stage", std::to_string(config.zero_stage), "0");
   Require(config.storage == contract::DType::kF32 || config.storage == contract::DType::kBF16, "storage type",
           std::string(Name(config.storage)), "F32, BF16");
+  Require(!spec.resume, "resume", "true", "false");
+  Require(spec.save_steps.empty(), "save_steps", "present", "none");
   Require(!spec.perturbation.has_value(), "perturbation", "present", "none");
 }
 
 void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
   const contract::CaseData data = contract::ReadCase(case_dir);
   CheckSupported(data.spec);
-  Trainer trainer(data);
-  contract::TraceWriter trace(out_dir, Describe().name, /*rank=*/0, data.spec.config);
-  for (int64_t step = 0; step < data.spec.steps; ++step) {
-    const ScopedRange step_scope(Category::kCompute, range::kStep);
-    contract::StepRecord record = TrainStep(data.spec, trainer, trace, step);
-    const ScopedRange trace_scope(Category::kIo, range::kTrace);
-    const bool dumped = Contains(data.spec.dump_steps, step);
-    contract::TensorFile dump;
-    Report(data, trainer, record, dumped ? &dump : nullptr);
-    if (dumped) contract::WriteTensorFile(DumpPath(out_dir, step), dump);
-    trace.Step(record);
+  if (data.spec.model.is_exact()) {
+    Trainer trainer(data);
+    RunSteps(data, out_dir, [&](contract::TraceWriter& trace, int64_t step, contract::TensorFile* dump) {
+      contract::StepRecord record = TrainStep(data.spec, trainer, trace, step);
+      const ScopedRange trace_scope(Category::kIo, range::kTrace);
+      Report(data, trainer, record, dump);
+      return record;
+    });
+  } else {
+    Gpt2Trainer trainer(data);
+    RunSteps(data, out_dir, [&](contract::TraceWriter& trace, int64_t step, contract::TensorFile* dump) {
+      return TrainGpt2Step(data, trainer, trace, step, dump);
+    });
   }
-  trace.End(data.spec.steps);
 }
 
 }  // namespace plumbline::conformance::torch_eager

@@ -80,7 +80,7 @@ void ExpectWholeTensors(const contract::Trace& trace, const contract::CaseData& 
   const bool momentum = data.spec.config.optimizer == OptimizerKind::kModularMomentum;
   for (const contract::StepRecord& step : trace.steps) {
     for (const TensorKind kind : contract::kTensorKinds) {
-      const bool absent = kind == TensorKind::kMoment && !momentum;
+      const bool absent = kind == TensorKind::kSecondMoment || (kind == TensorKind::kMoment && !momentum);
       ASSERT_EQ(step.of(kind).size(), absent ? 0 : data.parameters.size());
       for (size_t i = 0; i < step.of(kind).size(); ++i) {
         EXPECT_EQ(step.of(kind)[i].tensor, data.parameters[i].name);

@@ -45,7 +45,30 @@ contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::Opti
   data.state = contract::MakeInitialState(model, optimizer, data.spec.seed);
   const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
                                         .reduce_modulo_vocab = true};
-  data.batches = contract::MakeBatches(source, model, data.spec.seed, steps, batch);
+  data.batches = contract::MakeBatches(source, model, {data.spec.seed, 0, steps, batch});
+  return data;
+}
+
+contract::Gpt2Spec Tiny() {
+  return {.layers = 2, .width = 6, .heads = 3, .positions = 5, .hidden = 7, .vocab = 11, .frozen = {}};
+}
+
+contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, contract::RunConfig config, int64_t steps,
+                                int64_t batch, int64_t accumulation) {
+  contract::CaseData data;
+  data.spec.id = "witness";
+  data.spec.model = model;
+  data.spec.seed = 0x1234567890ull;
+  data.spec.steps = steps;
+  config.train_batch_size = batch;
+  config.accumulation_steps = accumulation;
+  config.micro_batch_size = batch / accumulation;
+  data.spec.config = config;
+  data.parameters = contract::Parameters(model);
+  data.real_state = contract::MakeInitialRealState(model, config, data.spec.seed);
+  const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
+                                        .reduce_modulo_vocab = true};
+  data.batches = contract::MakeBatches(source, model, {data.spec.seed, 0, steps, batch});
   return data;
 }
 

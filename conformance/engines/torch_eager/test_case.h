@@ -16,4 +16,10 @@ contract::ExactSpec GroupedWithDropout();  // two query heads a key/value head, 
 contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::OptimizerKind optimizer,
                                 contract::DType storage, int64_t steps, int64_t batch = 6);
 
+contract::Gpt2Spec Tiny();  // two layers, tied, no dropout
+
+// Family gpt2: the same seed, `batch` samples in `accumulation` micro-batches, a text of bytes modulo the vocabulary.
+contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, contract::RunConfig config, int64_t steps,
+                                int64_t batch = 6, int64_t accumulation = 1);
+
 }  // namespace plumbline::conformance::torch_eager

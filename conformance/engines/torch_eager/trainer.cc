@@ -72,7 +72,7 @@ struct Trainer::State {
   State(const contract::CaseData& case_data)
       : data(case_data),
         momentum(data.spec.config.optimizer == contract::OptimizerKind::kModularMomentum),
-        decoder(data.spec.model, data.spec.config.storage) {
+        decoder(data.spec.model.exact(), data.spec.config.storage) {
     at::set_num_threads(1);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       const int64_t rows = data.parameters[i].rows, cols = data.parameters[i].cols;
@@ -84,9 +84,9 @@ struct Trainer::State {
 
   std::vector<at::Tensor> TwiceMasks(int64_t step) const {
     std::vector<at::Tensor> masks;
-    if (!data.spec.model.dropout) return masks;
-    const std::array<int64_t, 3> shape = {data.batches.batch, data.batches.positions, data.spec.model.width};
-    for (int64_t l = 0; l < data.spec.model.layers; ++l) {
+    if (!data.spec.model.exact().dropout) return masks;
+    const std::array<int64_t, 3> shape = {data.batches.batch, data.batches.positions, data.spec.model.exact().width};
+    for (int64_t l = 0; l < data.spec.model.exact().layers; ++l) {
       for (const contract::Site site : {contract::Site::kDropoutAttention, contract::Site::kDropoutMlp}) {
         std::vector<float> values = TwiceKeepMask(data.spec.seed, site, step, l, shape[0] * shape[1] * shape[2]);
         masks.push_back(at::from_blob(values.data(), shape, at::kFloat).clone());
@@ -96,13 +96,13 @@ struct Trainer::State {
   }
 
   void Update(size_t i) {
-    const int64_t modulus = data.spec.model.master_modulus();
+    const int64_t modulus = data.spec.model.exact().master_modulus();
     if (momentum) {
       std::tie(moments[i], masters[i]) = ModularMomentum(gradients[i], moments[i], masters[i], counter, modulus);
     } else {
       masters[i] = ModularSgd(gradients[i], masters[i], modulus);
     }
-    weights[i] = Leaf(WorkingWeight(masters[i], data.spec.model.weight_bound));
+    weights[i] = Leaf(WorkingWeight(masters[i], data.spec.model.exact().weight_bound));
   }
 
   const contract::CaseData& data;
@@ -159,6 +159,8 @@ std::vector<int64_t> Trainer::Values(TensorKind kind, size_t index) const {
       if (!state.momentum) return {};
       tensor = state.moments.at(index);
       break;
+    case TensorKind::kSecondMoment:
+      return {};
     case TensorKind::kMaster:
       tensor = state.masters.at(index);
       break;

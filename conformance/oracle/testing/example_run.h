@@ -17,12 +17,12 @@ inline constexpr int64_t kExampleSteps = 4;
 inline contract::Case ExampleCase(int64_t world, int64_t stage = 0) {
   contract::Case spec;
   spec.id = "example";
-  spec.model.layers = 1;
-  spec.model.width = 3;
-  spec.model.heads = spec.model.kv_heads = 1;
-  spec.model.positions = 5;
-  spec.model.hidden = 7;
-  spec.model.vocab = 11;
+  spec.model.exact().layers = 1;
+  spec.model.exact().width = 3;
+  spec.model.exact().heads = spec.model.exact().kv_heads = 1;
+  spec.model.exact().positions = 5;
+  spec.model.exact().hidden = 7;
+  spec.model.exact().vocab = 11;
   spec.config.train_batch_size = 2 * world;
   spec.config.micro_batch_size = 2;
   spec.config.data_degree = world;
@@ -53,6 +53,7 @@ inline std::vector<contract::Trace> ExampleTraces(int64_t world, int64_t stage) 
       record.comm = ExpectedComm(spec.model, spec.config);
       record.comm_sequence = static_cast<uint64_t>(step) * 99;
       for (contract::TensorKind kind : contract::kTensorKinds) {
+        if (kind == contract::TensorKind::kSecondMoment) continue;
         const bool sharded = stage > 0 && kind != contract::TensorKind::kWeight;
         for (const auto& parameter : parameters) {
           const int64_t numel = parameter.numel();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer over many steps: liveness, certificate, amplification of one unit, integrity of gradients.
-#include "reference/engine/trainer.h"
+#include "reference/engine/exact_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@ namespace {
 
 using contract::OptimizerKind;
 using contract::Perturbation;
+using contract::TensorKind;
 
 constexpr auto kMomentum = OptimizerKind::kModularMomentum;
 constexpr auto kSgd = OptimizerKind::kModularSgd;
@@ -26,9 +27,9 @@ void RunStep(Trainer& trainer, int64_t step) {
 }
 
 Tensors FinalWeights(const contract::CaseData& data) {
-  Trainer trainer(data);
+  ExactTrainer trainer(data);
   for (int64_t step = 0; step < data.spec.steps; ++step) RunStep(trainer, step);
-  return trainer.weight();
+  return trainer.Of(TensorKind::kWeight);
 }
 
 double ShareOfDifferentWeights(const Tensors& a, const Tensors& b) {
@@ -70,24 +71,24 @@ INSTANTIATE_TEST_SUITE_P(
                     Amplification{"weight_sgd", kSgd, {Perturbation::Kind::kWeight, "layers.0.mlp.up", 1, 4, 1}}),
     [](const auto& info) { return info.param.name; });
 
-TEST(Trainer, GivesTheSameBitsInEveryRun) {
+TEST(ExactTrainer, GivesTheSameBitsInEveryRun) {
   const contract::CaseData data = MakeCase(kGroupedDropout, kMomentum, 6, 5);
   EXPECT_EQ(FinalWeights(data), FinalWeights(data));
   EXPECT_NE(FinalWeights(data), FinalWeights(MakeCase(kGroupedDropout, kSgd, 6, 5)));
 }
 
-TEST(Trainer, UsesTheDropoutMaskOfTheStepAndTheSeed) {
+TEST(ExactTrainer, UsesTheDropoutMaskOfTheStepAndTheSeed) {
   contract::CaseData data = MakeCase(kGroupedDropout, kMomentum, 6, 5);
   const Tensors weights = FinalWeights(data);
   data.spec.seed += uint64_t{1} << 40;
   EXPECT_GE(ShareOfDifferentWeights(weights, FinalWeights(data)), 0.4);
-  data.spec.model.dropout = false;
+  data.spec.model.exact().dropout = false;
   const Tensors without = FinalWeights(data);
   data.spec.seed = 1;
   EXPECT_EQ(without, FinalWeights(data)) << "without dropout the seed is in the batches and the weights only";
 }
 
-TEST(Trainer, NamesTensorElementAndStepOfAGradientThatIsNotAnInteger) {
+TEST(ExactTrainer, NamesTensorElementAndStepOfAGradientThatIsNotAnInteger) {
   contract::CaseData data = MakeCase(kDense, kMomentum, 24, 3);
   // In step 1 one weight becomes one that N does not divide.
   for (int64_t i = data.batches.Index(1, 0, 0);; ++i) {
@@ -98,7 +99,7 @@ TEST(Trainer, NamesTensorElementAndStepOfAGradientThatIsNotAnInteger) {
       break;
     }
   }
-  Trainer trainer(data);
+  ExactTrainer trainer(data);
   RunStep(trainer, 0);
   trainer.Forward(1);
   trainer.Backward();
@@ -112,15 +113,15 @@ TEST(Trainer, NamesTensorElementAndStepOfAGradientThatIsNotAnInteger) {
   }
 }
 
-TEST(Trainer, TheCounterIsOneInTheFirstStep) {
+TEST(ExactTrainer, TheCounterIsOneInTheFirstStep) {
   const contract::CaseData data = MakeCase(kDense, kMomentum, 24, 1);
-  Trainer trainer(data);
+  ExactTrainer trainer(data);
   RunStep(trainer, 0);
   for (size_t i = 0; i < data.state.size(); ++i) {
-    for (int64_t element = 0; element < trainer.gradient()[i].numel(); ++element) {
-      const auto gradient = static_cast<int64_t>(trainer.gradient()[i][element]);
-      const auto moment = static_cast<int64_t>(trainer.moment()[i][element]);
-      const auto master = static_cast<int64_t>(trainer.master()[i][element]);
+    for (int64_t element = 0; element < trainer.Of(TensorKind::kGradient)[i].numel(); ++element) {
+      const auto gradient = static_cast<int64_t>(trainer.Of(TensorKind::kGradient)[i][element]);
+      const auto moment = static_cast<int64_t>(trainer.Of(TensorKind::kMoment)[i][element]);
+      const auto master = static_cast<int64_t>(trainer.Of(TensorKind::kMaster)[i][element]);
       const int64_t start = data.state[i].master[static_cast<size_t>(element)];
       EXPECT_EQ((gradient + 1 - moment) % 29, 0);
       EXPECT_EQ((start - moment - 1 - master) % 24, 0);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family gpt2 from a case folder to the trace, on a real text (the file in argv[1]): it learns, in both storage types,
+// and the trace says what the dump holds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "conformance/contract/batch_source.h"
+#include "conformance/contract/tensor_file.h"
+#include "conformance/contract/trace.h"
+#include "conformance/engines/torch_eager/gpt2_step.h"
+#include "conformance/engines/torch_eager/run_case.h"
+#include "conformance/engines/torch_eager/test_case.h"
+
+namespace plumbline::conformance::torch_eager {
+namespace {
+
+std::filesystem::path text_path;
+
+contract::CaseData MakeTextCase(contract::DType storage) {
+  const contract::Gpt2Spec model = {.layers = 2,
+                                    .width = 32,
+                                    .heads = 4,
+                                    .positions = 16,
+                                    .hidden = 64,
+                                    .vocab = 128,
+                                    .dropout = 0.1,
+                                    .unused = true,
+                                    .frozen = {"layers.0.norm1.bias"}};
+  contract::RunConfig config;
+  config.optimizer = contract::OptimizerKind::kAdamW;
+  config.storage = storage;
+  config.params.lr = config.schedule.warmup_max_lr = 0.01;
+  config.schedule.kind = contract::Schedule::Kind::kWarmup;
+  config.schedule.warmup_num_steps = 4;
+  config.gradient_clipping = 1;
+  contract::CaseData data = MakeGpt2Case(model, config, /*steps=*/20, /*batch=*/8, /*accumulation=*/2);
+  data.spec.first_step = 5;
+  data.spec.dump_steps = {24};
+  data.batches = contract::MakeBatches(contract::ReadTokenSource(text_path), model, {data.spec.seed, 5, 20, 8});
+  return data;
+}
+
+contract::Trace RunIn(const contract::CaseData& data, const std::filesystem::path& root) {
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root / "case");
+  std::filesystem::create_directories(root / "out");
+  contract::WriteCase(root / "case", data);
+  RunCase(root / "case", root / "out");
+  return contract::ReadTrace(root / "out", 0);
+}
+
+class Gpt2Case : public testing::TestWithParam<contract::DType> {};
+
+TEST_P(Gpt2Case, LearnsTheTextAndReportsEveryTensor) {
+  const contract::CaseData data = MakeTextCase(GetParam());
+  const std::filesystem::path root =
+      std::filesystem::path(testing::TempDir()) / ("gpt2_case_" + std::string(Name(GetParam())));
+  const contract::Trace trace = RunIn(data, root);
+  ASSERT_TRUE(trace.complete);
+  ASSERT_EQ(trace.steps.size(), 20u);
+  EXPECT_NEAR(trace.steps[0].loss, std::log(128.0), 0.3);
+  EXPECT_LT(trace.steps[19].loss, trace.steps[0].loss - 0.8);
+  RecordProperty("loss", std::to_string(trace.steps[0].loss) + " to " + std::to_string(trace.steps[19].loss));
+  const contract::TensorFile dump = contract::ReadTensorFile(root / "out" / "rank0" / "tensors-000024.safetensors");
+  const contract::StepRecord& last = trace.steps[19];
+  size_t num_slices = 0;
+  for (const contract::TensorKind kind : contract::kTensorKinds) {
+    const bool held = kind == contract::TensorKind::kMaster || kind == contract::TensorKind::kWeight;
+    EXPECT_EQ(last.of(kind).size(), data.parameters.size() - (held ? 0 : 1)) << Name(kind);
+    for (const contract::SliceDigest& slice : last.of(kind)) {
+      const contract::HostTensor& tensor = dump.Find(std::string(Name(kind)) + "/" + slice.tensor + "@0");
+      EXPECT_EQ(tensor.dtype, kind == contract::TensorKind::kWeight ? GetParam() : contract::DType::kF32);
+      EXPECT_EQ(tensor.numel(), slice.end);
+      EXPECT_EQ(DigestOfBits(tensor).hash, slice.digest.hash) << slice.tensor;
+      ++num_slices;
+    }
+  }
+  EXPECT_EQ(dump.tensors.size(), num_slices);
+  ASSERT_TRUE(last.real.has_value());
+  EXPECT_EQ(last.real->lr, std::vector<double>{0.01});
+  EXPECT_FALSE(last.real->skipped);
+  std::filesystem::remove_all(root);
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, Gpt2Case, testing::Values(contract::DType::kF32, contract::DType::kBF16));
+
+}  // namespace
+}  // namespace plumbline::conformance::torch_eager
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) return 2;
+  plumbline::conformance::torch_eager::text_path = argv[1];
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of family `gpt2` and its line of the trace: forward and backward of each micro-batch, the update, digests
+// over bits. No LibTorch here; the training is behind gpt2_trainer.h.
+#pragma once
+
+#include <cstdint>
+
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/tensor_file.h"
+#include "conformance/contract/trace.h"
+#include "conformance/engines/torch_eager/gpt2_trainer.h"
+
+namespace plumbline::conformance::torch_eager {
+
+// The digest of F64, F32 and BF16 elements' bits.
+contract::Digest DigestOfBits(const contract::HostTensor& tensor);
+
+// `dump` receives all tensors after the step unless it is null.
+contract::StepRecord TrainGpt2Step(const contract::CaseData& data, Gpt2Trainer& trainer, contract::TraceWriter& trace,
+                                   int64_t step, contract::TensorFile* dump);
+
+}  // namespace plumbline::conformance::torch_eager

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implementation of gpt2_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for torch::optim. The
+// optimizer is LibTorch's own AdamW or SGD; the moments live in its state.
+#include "conformance/engines/torch_eager/gpt2_trainer.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "conformance/contract/error.h"
+#include "conformance/engines/torch_eager/dropout_masks.h"
+#include "conformance/engines/torch_eager/gpt2_model.h"
+#include "conformance/engines/torch_eager/schedule.h"
+
+namespace plumbline::conformance::torch_eager {
+namespace {
+
+using contract::Site;
+using contract::TensorKind;
+
+at::ScalarType ScalarTypeOf(contract::DType dtype) {
+  switch (dtype) {
+    case contract::DType::kF64:
+      return at::kDouble;
+    case contract::DType::kF32:
+      return at::kFloat;
+    case contract::DType::kBF16:
+      return at::kBFloat16;
+    default:
+      contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: storage type " + std::string(Name(dtype)));
+  }
+}
+
+at::Tensor Copy(const std::vector<float>& values, const std::vector<int64_t>& shape, at::ScalarType type) {
+  return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat).to(type, false, /*copy=*/true);
+}
+
+contract::HostTensor ToHost(const std::string& name, const at::Tensor& tensor) {
+  const at::Tensor values = tensor.detach().contiguous();
+  const at::ScalarType type = values.scalar_type();
+  contract::HostTensor host;
+  host.name = name;
+  host.dtype = type == at::kDouble  ? contract::DType::kF64
+               : type == at::kFloat ? contract::DType::kF32
+                                    : contract::DType::kBF16;
+  host.shape = {values.numel()};
+  host.data.resize(values.nbytes());
+  std::memcpy(host.data.data(), values.const_data_ptr(), values.nbytes());
+  return host;
+}
+
+// torch::optim in the terms of docs/semantics.md: a group for each of ours, empty ones included, so that indices agree.
+class Optimizer {
+ public:
+  Optimizer(const contract::RunConfig& config, std::vector<std::vector<at::Tensor>> parameters_of_group)
+      : adamw_(config.optimizer == contract::OptimizerKind::kAdamW) {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    for (size_t g = 0; g < parameters_of_group.size(); ++g) {
+      groups.emplace_back(std::move(parameters_of_group[g]), OptionsOf(config, static_cast<int64_t>(g)));
+    }
+    if (adamw_) {
+      optimizer_ = std::make_unique<torch::optim::AdamW>(groups, torch::optim::AdamWOptions(config.params.lr));
+    } else {
+      optimizer_ = std::make_unique<torch::optim::SGD>(groups, torch::optim::SGDOptions(config.params.lr));
+    }
+  }
+
+  // What the optimizer would hold after `num_updates` > 0 updates.
+  void Resume(const at::Tensor& parameter, int64_t num_updates, const at::Tensor& moment,
+              const at::Tensor& second_moment) {
+    if (adamw_) {
+      auto state = std::make_unique<torch::optim::AdamWParamState>();
+      state->step(num_updates).exp_avg(moment).exp_avg_sq(second_moment);
+      optimizer_->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
+    } else if (moment.defined()) {
+      auto state = std::make_unique<torch::optim::SGDParamState>();
+      state->momentum_buffer(moment);
+      optimizer_->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
+    }
+  }
+
+  void Step(const std::vector<double>& rates) {
+    for (size_t g = 0; g < rates.size(); ++g) optimizer_->param_groups().at(g).options().set_lr(rates[g]);
+    optimizer_->step();
+  }
+
+  // Undefined before the first update.
+  at::Tensor Moment(const at::Tensor& parameter, bool second) const {
+    const auto& states = std::as_const(*optimizer_).state();
+    const auto found = states.find(parameter.unsafeGetTensorImpl());
+    if (found == states.end()) return {};
+    if (!adamw_) return static_cast<const torch::optim::SGDParamState&>(*found->second).momentum_buffer();
+    const auto& state = static_cast<const torch::optim::AdamWParamState&>(*found->second);
+    return second ? state.exp_avg_sq() : state.exp_avg();
+  }
+
+ private:
+  std::unique_ptr<torch::optim::OptimizerOptions> OptionsOf(const contract::RunConfig& config, int64_t group) const {
+    const contract::OptimizerParams& params = config.params;
+    const double decay = WeightDecayOf(config, group);
+    if (adamw_) {
+      auto options = std::make_unique<torch::optim::AdamWOptions>(params.lr);
+      options->betas({params.beta1, params.beta2}).eps(params.eps).weight_decay(decay);
+      return options;
+    }
+    auto options = std::make_unique<torch::optim::SGDOptions>(params.lr);
+    options->momentum(params.momentum).weight_decay(decay);
+    return options;
+  }
+
+  bool adamw_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+};
+
+}  // namespace
+
+struct Gpt2Trainer::State {
+  explicit State(const contract::CaseData& case_data)
+      : data(case_data),
+        spec(data.spec.model.gpt2()),
+        storage(ScalarTypeOf(data.spec.config.storage)),
+        wide(storage == at::kDouble ? at::kDouble : at::kFloat) {
+    at::set_num_threads(1);
+    const contract::RunConfig& config = data.spec.config;
+    std::vector<std::vector<at::Tensor>> parameters_of_group(config.groups.size() + 1);
+    for (size_t i = 0; i < data.parameters.size(); ++i) {
+      const contract::ParameterSpec& parameter = data.parameters[i];
+      masters.push_back(Copy(data.real_state[i].master, parameter.shape(), wide));
+      weights.push_back(Leaf(i));
+      gradients.emplace_back();
+      if (!parameter.frozen) parameters_of_group[GroupOf(config, parameter.name)].push_back(masters[i]);
+    }
+    optimizer = std::make_unique<Optimizer>(config, std::move(parameters_of_group));
+    for (size_t i = 0; i < data.parameters.size(); ++i) {
+      if (data.parameters[i].frozen || data.num_updates == 0) continue;
+      optimizer->Resume(masters[i], data.num_updates, Initial(i, TensorKind::kMoment),
+                        Initial(i, TensorKind::kSecondMoment));
+    }
+  }
+
+  at::Tensor Leaf(size_t i) const {
+    return masters[i].detach().to(storage, false, /*copy=*/true).requires_grad_(!data.parameters[i].frozen);
+  }
+
+  // The moment with which the case begins; undefined where there is none.
+  at::Tensor Initial(size_t i, TensorKind kind) const {
+    const contract::RealParameterState& state = data.real_state[i];
+    const std::vector<float>& values = kind == TensorKind::kMoment ? state.moment : state.second_moment;
+    return values.empty() ? at::Tensor() : Copy(values, data.parameters[i].shape(), wide);
+  }
+
+  // The samples of a micro-batch, int64 [m, T].
+  at::Tensor Samples(const std::vector<int32_t>& values, int64_t step, int64_t micro_batch) const {
+    const int64_t m = data.spec.config.micro_batch_size;
+    int32_t* first = const_cast<int32_t*>(values.data()) + data.batches.Index(step, micro_batch * m, 0);
+    return at::from_blob(first, {m, spec.positions}, at::kInt).to(at::kLong);
+  }
+
+  at::Tensor Mask(Site site, int64_t step, int64_t layer, int64_t micro_batch,
+                  const std::vector<int64_t>& shape) const {
+    const int64_t numel = c10::multiply_integers(shape);
+    const std::vector<float> mask =
+        KeepMask(data.spec.seed, site, step, layer, contract::DropThreshold(spec.dropout), micro_batch * numel, numel);
+    return Copy(mask, shape, storage);
+  }
+
+  Gpt2Masks Masks(int64_t step, int64_t micro_batch) const {
+    Gpt2Masks masks;
+    if (spec.dropout == 0) return masks;
+    const int64_t m = data.spec.config.micro_batch_size;
+    const std::vector<int64_t> stream = {m, spec.positions, spec.width};
+    masks.embedding.push_back(Mask(Site::kDropoutEmbedding, step, 0, micro_batch, stream));
+    for (int64_t l = 0; l < spec.layers; ++l) {
+      masks.scores.push_back(
+          Mask(Site::kDropoutScores, step, l, micro_batch, {m, spec.heads, spec.positions, spec.positions}));
+      masks.attention_out.push_back(Mask(Site::kDropoutAttentionOut, step, l, micro_batch, stream));
+      masks.mlp_out.push_back(Mask(Site::kDropoutMlpOut, step, l, micro_batch, stream));
+    }
+    return masks;
+  }
+
+  // Over all trained parameters. The squares are summed in fp64, where those of fp32 numbers cannot overflow: the norm
+  // is finite exactly if every gradient is.
+  double GradientNorm() const {
+    double sum = 0;
+    for (const at::Tensor& gradient : gradients) {
+      if (gradient.defined()) sum += gradient.to(at::kDouble).square().sum().item<double>();
+    }
+    return std::sqrt(sum);
+  }
+
+  const contract::CaseData& data;
+  const contract::Gpt2Spec& spec;
+  at::ScalarType storage;  // of weights and activations
+  at::ScalarType wide;     // of gradients, master weights and moments
+  std::unique_ptr<Optimizer> optimizer;
+  at::Tensor loss;
+  bool begins_sum = true;
+  std::vector<at::Tensor> masters;
+  std::vector<at::Tensor> weights;    // leaves
+  std::vector<at::Tensor> gradients;  // before clipping; undefined for frozen parameters
+};
+
+Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : state_(std::make_unique<State>(data)) {}
+
+Gpt2Trainer::~Gpt2Trainer() = default;
+
+int64_t Gpt2Trainer::NumTokens(int64_t step) const {
+  const contract::Batches& batches = state_->data.batches;
+  int64_t num_tokens = 0;
+  for (int64_t i = batches.Index(step, 0, 0); i < batches.Index(step + 1, 0, 0); ++i) {
+    num_tokens += batches.loss_weights[i] != 0;
+  }
+  return num_tokens;
+}
+
+double Gpt2Trainer::Forward(int64_t step, int64_t micro_batch) {
+  State& state = *state_;
+  const contract::Batches& batches = state.data.batches;
+  int64_t sum_weights = 0;
+  for (int64_t i = batches.Index(step, 0, 0); i < batches.Index(step + 1, 0, 0); ++i) {
+    sum_weights += batches.loss_weights[i];
+  }
+  if (sum_weights == 0) {
+    contract::Fail(contract::ErrorCode::kInvalidArgument,
+                   "batches: step " + std::to_string(step) + " has no token with a loss weight other than 0");
+  }
+  const at::Tensor ce =
+      Gpt2CrossEntropy(state.spec, state.weights, state.Samples(batches.tokens, step, micro_batch),
+                       state.Samples(batches.labels, step, micro_batch), state.Masks(step, micro_batch));
+  state.loss = (ce * state.Samples(batches.loss_weights, step, micro_batch)).sum() / sum_weights;
+  state.begins_sum = micro_batch == 0;
+  return state.loss.item<double>();
+}
+
+void Gpt2Trainer::Backward() {
+  State& state = *state_;
+  std::vector<size_t> trained;
+  std::vector<at::Tensor> leaves;
+  for (size_t i = 0; i < state.weights.size(); ++i) {
+    if (state.data.parameters[i].frozen) continue;
+    trained.push_back(i);
+    leaves.push_back(state.weights[i]);
+  }
+  // With everything that takes part frozen there is nothing to differentiate.
+  std::vector<at::Tensor> gradients(leaves.size());
+  if (state.loss.requires_grad()) {
+    gradients = torch::autograd::grad({state.loss}, leaves, /*grad_outputs=*/{}, /*retain_graph=*/std::nullopt,
+                                      /*create_graph=*/false, /*allow_unused=*/true);
+  }
+  state.loss.reset();
+  for (size_t j = 0; j < trained.size(); ++j) {
+    // An unused parameter has no gradient in PyTorch; the document's is zero.
+    const at::Tensor gradient =
+        gradients[j].defined() ? gradients[j].to(state.wide) : at::zeros_like(state.masters[trained[j]]);
+    at::Tensor& sum = state.gradients[trained[j]];
+    sum = state.begins_sum ? gradient : sum + gradient;
+  }
+}
+
+contract::RealStep Gpt2Trainer::Update(int64_t step) {
+  State& state = *state_;
+  const contract::RunConfig& config = state.data.spec.config;
+  contract::RealStep report;
+  report.lr = LearningRates(config, step);
+  report.gradient_norm = state.GradientNorm();
+  report.skipped = !std::isfinite(report.gradient_norm);
+  if (report.skipped) return report;
+  const double factor = config.gradient_clipping / (report.gradient_norm + 1e-6);
+  const bool clips = config.gradient_clipping > 0 && factor < 1;
+  for (size_t i = 0; i < state.masters.size(); ++i) {
+    const at::Tensor& gradient = state.gradients[i];
+    if (gradient.defined()) state.masters[i].mutable_grad() = clips ? gradient * factor : gradient;
+  }
+  state.optimizer->Step(report.lr);
+  for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
+  return report;
+}
+
+contract::HostTensor Gpt2Trainer::Values(TensorKind kind, size_t index) const {
+  const State& state = *state_;
+  at::Tensor tensor;
+  switch (kind) {
+    case TensorKind::kGradient:
+      tensor = state.gradients.at(index);
+      break;
+    case TensorKind::kMoment:
+    case TensorKind::kSecondMoment:
+      tensor = state.Initial(index, kind);
+      if (tensor.defined()) {
+        const at::Tensor held = state.optimizer->Moment(state.masters.at(index), kind == TensorKind::kSecondMoment);
+        if (held.defined()) tensor = held;
+      }
+      break;
+    case TensorKind::kMaster:
+      tensor = state.masters.at(index);
+      break;
+    case TensorKind::kWeight:
+      tensor = state.weights.at(index);
+      break;
+  }
+  const std::string& name = state.data.parameters.at(index).name;
+  return tensor.defined() ? ToHost(name, tensor)
+                          : contract::HostTensor{.name = name, .dtype = {}, .shape = {0}, .data = {}};
+}
+
+}  // namespace plumbline::conformance::torch_eager

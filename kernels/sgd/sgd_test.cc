@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The update against docs/semantics.md in double, over sizes, offsets, options and update numbers.
+#include "kernels/sgd/sgd.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/testing/reals.h"
+
+namespace plumbline::kernels {
+namespace {
+
+using testing::Guarded;
+using testing::Reals;
+using testing::Within;
+
+constexpr double kUnits = kSgdMaxUnits * 0x1p-24;
+
+struct State {
+  std::vector<double> gradient, buffer, master;
+};
+
+struct Results {
+  std::vector<double> buffer, master, weight;
+};
+
+template <typename T>
+Results Run(const SgdOptions& options, const State& state, int64_t begin, int64_t size, int64_t offset) {
+  const auto part = [&](const std::vector<double>& values) {
+    return std::vector<double>(values.begin() + begin, values.begin() + begin + size);
+  };
+  const Guarded<float> gradient(part(state.gradient), offset);
+  Guarded<float> b(options.momentum > 0 ? part(state.buffer) : std::vector<double>(), (offset + 1) % 17);
+  Guarded<float> p(part(state.master), (offset + 2) % 17);
+  Guarded<T> weight(size, (offset + 3) % 17);
+  SgdStep<T>(options, gradient.view(), b.span(), p.span(), weight.span());
+  REQUIRE((b.GuardsAreIntact() && p.GuardsAreIntact() && weight.GuardsAreIntact()));
+  return {b.Values(), p.Values(), weight.Values()};
+}
+
+const SgdOptions kOptions[] = {{},
+                               {.lr = 0.1, .weight_decay = 0.01, .t = 5, .gradient_scale = 0.3},
+                               {.lr = 0.1, .momentum = 0.9, .t = 1},
+                               {.lr = 0.5, .momentum = 0.9, .weight_decay = 0.1, .t = 1, .gradient_scale = 0.7},
+                               {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.1, .t = 2, .gradient_scale = 0.7}};
+
+TEMPLATE_TEST_CASE("SgdKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
+  for (const SgdOptions& o : kOptions) {
+    Reals reals(1);
+    const bool reads_buffer = o.momentum > 0 && o.t > 1;
+    const State state{reals.Vector<float>(300, -2, 2),
+                      reads_buffer ? reals.Vector<float>(300, -2, 2) : std::vector<double>(300, NAN),
+                      reals.Vector<float>(300, -1, 1)};
+    const Results all = Run<TestType>(o, state, 0, 300, 0);
+    for (int64_t i = 0; i < 300; ++i) {
+      const double g = o.gradient_scale * state.gradient[i] + o.weight_decay * state.master[i];
+      const double b = reads_buffer ? o.momentum * state.buffer[i] + g : g;
+      const double p = state.master[i] - o.lr * (o.momentum > 0 ? b : g);
+      const double magnitude = std::abs(o.gradient_scale * state.gradient[i]) +
+                               std::abs(o.weight_decay * state.master[i]) +
+                               (reads_buffer ? std::abs(o.momentum * state.buffer[i]) : 0);
+      if (o.momentum > 0) REQUIRE(Within(all.buffer[i], b, kUnits * magnitude));
+      REQUIRE(Within(all.master[i], p, kUnits * (std::abs(state.master[i]) + o.lr * magnitude)));
+      REQUIRE(all.weight[i] == ToFloat(FromFloat<TestType>(static_cast<float>(all.master[i]))));
+    }
+    const auto independent = [&](std::vector<double> Results::*quantity) {
+      return testing::ResultsAreIndependentOfPlacement([&](int64_t begin, int64_t size, int64_t offset) {
+        return Run<TestType>(o, state, begin, size, offset).*quantity;
+      });
+    };
+    REQUIRE((independent(&Results::master) && independent(&Results::weight)));
+    if (o.momentum > 0) REQUIRE(independent(&Results::buffer));
+  }
+}
+
+TEST_CASE("SgdPassesNanOnAndMayWriteTheWeightOverTheMaster") {
+  std::vector<float> gradient = {1, NAN}, p = {1, 1};
+  SgdStep<float>({.lr = 0.5}, gradient, {}, p, std::span(p));
+  REQUIRE((p[0] == 0.5f && std::isnan(p[1])));
+}
+
+TEST_CASE("SgdRefusesSizesAndOptions") {
+  std::vector<float> a(3), b(3), c(3), d(4);
+  REQUIRE_THROWS_WITH(SgdStep<float>({}, a, {}, c, std::span(d)), Catch::Contains("same size"));
+  REQUIRE_THROWS_WITH(SgdStep<float>({}, a, b, c, std::span(c)), Catch::Contains("empty without momentum"));
+  REQUIRE_THROWS_WITH(SgdStep<float>({.momentum = 0.5}, a, {}, c, std::span(c)), Catch::Contains("same size"));
+  REQUIRE_THROWS_WITH(SgdStep<float>({.momentum = -1}, a, {}, c, std::span(c)), Catch::Contains("negative"));
+  REQUIRE_THROWS_WITH(SgdStep<float>({.t = 0}, a, {}, c, std::span(c)), Catch::Contains("at least 1"));
+}
+
+}  // namespace
+}  // namespace plumbline::kernels

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real-valued inputs from a fixed seed, the acceptance of a result within a bound, and the check that an elementwise
+// operation does not see where its elements lie. No oracle lives here.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "kernels/bf16.h"
+#include "kernels/testing/sizes.h"
+
+namespace plumbline::kernels::testing {
+
+class Reals {
+ public:
+  explicit Reals(uint64_t stream = 0) : integers_(stream) {}
+
+  // Uniform in [low, high], rounded to T, so that the kernel and the oracle see the same value.
+  template <typename T>
+  double In(double low, double high) {
+    const double share = static_cast<double>(integers_.In(0, (int64_t{1} << 40) - 1)) * 0x1p-40;
+    return ToFloat(FromFloat<T>(static_cast<float>(low + (high - low) * share)));
+  }
+  template <typename T>
+  std::vector<double> Vector(int64_t size, double low, double high) {
+    std::vector<double> values(size);
+    for (double& value : values) value = In<T>(low, high);
+    return values;
+  }
+
+ private:
+  Integers integers_;
+};
+
+// Positive form: NaN passes only where NaN is due, infinity where the same infinity is due.
+inline bool Within(double actual, double expected, double bound) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  if (std::isinf(expected)) return actual == expected;
+  return std::abs(actual - expected) <= bound;
+}
+
+// Half a unit of storage type T at a value: what one rounding to T adds. The second term is T's smallest subnormal.
+template <typename T>
+double Rounding(double value) {
+  return kUnitRoundoff<T> * std::abs(value) + 0x1p-133;
+}
+
+// Values over all magnitudes, zeros, subnormals, the largest numbers, infinities and NaN.
+template <typename T>
+std::vector<double> SpecialValues() {
+  const std::vector<float> values = {0.0f,    -0.0f,  1.0f,    -1.0f,    1e-3f,   -1e-3f, 1e-20f,   -1e-20f,   1e-30f,
+                                     -1e-30f, 1e-38f, -1e-38f, 1e-40f,   -1e-40f, 1e4f,   -1e4f,    1e15f,     -1e15f,
+                                     1e25f,   -1e25f, 3.3e38f, -3.3e38f, 5.5f,    -5.5f,  INFINITY, -INFINITY, NAN};
+  std::vector<double> rounded;
+  for (const float value : values) rounded.push_back(ToFloat(FromFloat<T>(value)));
+  return rounded;
+}
+
+// All NaN are the same.
+inline bool SameBits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+// run(begin, size, offset) returns an elementwise operation's results on elements [begin, begin + size) of one input,
+// computed at `offset` from the beginning of an allocation. True if every element has the same bits in all placements.
+template <typename Run>
+bool ResultsAreIndependentOfPlacement(Run run) {
+  constexpr int64_t kWhole = 300;
+  const std::vector<double> whole = run(0, kWhole, 0);
+  bool is_independent = true;
+  ForEachPlacement([&](int64_t size, int64_t offset) {
+    const int64_t begin = (size * 7 + offset * 5) % (kWhole - size);
+    const std::vector<double> part = run(begin, size, offset);
+    for (int64_t i = 0; i < size; ++i) is_independent = is_independent && SameBits(part[i], whole[begin + i]);
+  });
+  return is_independent;
+}
+
+}  // namespace plumbline::kernels::testing

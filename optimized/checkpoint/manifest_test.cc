@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests come back as they were written; anything else is refused; checksums see every byte.
+#include "optimized/checkpoint/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance/contract/error.h"
+
+namespace plumbline::optimized {
+namespace {
+
+Manifest Example(int64_t ranks) {
+  Manifest manifest{7, {"{\"a\": \"\xE2\x82\xAC\"}", "w [2, 3]", 0xFFFFFFFFFFFFFFFFull}, {}};
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    manifest.shards.push_back({ShardFileName(rank), 100 + rank, uint64_t{0xABCDEF} << rank});
+  }
+  return manifest;
+}
+
+TEST(Manifest, ComesBackAsItWasWritten) {
+  for (const int64_t ranks : {0, 1, 2, 12}) EXPECT_EQ(ParseManifest(ToJson(Example(ranks)), "m"), Example(ranks));
+}
+
+TEST(Manifest, OrderOfNamesIsOrderOfRanksBeyondTen) {
+  EXPECT_LT(ShardFileName(9), ShardFileName(10));
+  EXPECT_LT(ShardFileName(99), ShardFileName(100));
+}
+
+TEST(Manifest, RefusesEveryTruncation) {
+  std::string json = ToJson(Example(2));
+  json.pop_back();  // the newline is not needed
+  for (size_t size = 0; size < json.size(); ++size) {
+    EXPECT_THROW(ParseManifest(json.substr(0, size), "m"), contract::Error) << size;
+  }
+}
+
+TEST(Manifest, RefusesOtherFormatsShardsOutOfOrderAndNamesThatLeadElsewhere) {
+  const auto replaced = [](std::string from, std::string to) {
+    std::string json = ToJson(Example(2));
+    return json.replace(json.find(from), from.size(), to);
+  };
+  for (const std::string& json :
+       {replaced("\"checkpoint\": 1", "\"checkpoint\": 2"), replaced("steps\": 7", "steps\": 0"),
+        replaced("shard-00000", "shard-00001"), replaced("shard-00000", "../shard-00000"),
+        replaced("\"bytes\": 100", "\"bytes\": -1"), replaced("\"seed\": \"ffff", "\"seed\": \"FFFF")}) {
+    EXPECT_THROW(ParseManifest(json, "m"), contract::Error) << json;
+  }
+}
+
+TEST(Checksum, ChangesWithEveryBitWithOrderAndWithLength) {
+  const std::string content(37, 'x');
+  std::set<uint64_t> seen = {Checksum(content), Checksum(content + '\0'), Checksum("")};
+  for (size_t byte = 0; byte < content.size(); ++byte) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string other = content;
+      other[byte] = static_cast<char>(other[byte] ^ (1 << bit));
+      seen.insert(Checksum(other));
+    }
+  }
+  EXPECT_EQ(seen.size(), 3 + 37 * 8u);
+  EXPECT_NE(Checksum("aaaaaaaabbbbbbbb"), Checksum("bbbbbbbbaaaaaaaa"));
+}
+
+}  // namespace
+}  // namespace plumbline::optimized

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// AdamW and SGD with parameter groups and a schedule. Kernels are called slice by slice, so that padding is neither
+// read nor written; the number of the update is the engine's, so that no group and no shard counts for itself.
+#include <algorithm>
+
+#include "conformance/contract/error.h"
+#include "conformance/contract/run_config.h"
+#include "kernels/adamw/adamw.h"
+#include "kernels/bf16.h"
+#include "kernels/sgd/sgd.h"
+#include "optimized/engine/sharded_optimizer.h"
+#include "optimized/optimizer/parameter_groups.h"
+
+namespace plumbline::optimized {
+namespace {
+
+int64_t NumMoments(const contract::RunConfig& config) {
+  return (contract::HasMoment(config) ? 1 : 0) + (contract::HasSecondMoment(config) ? 1 : 0);
+}
+
+void CopySlice(const std::vector<float>& values, const ShardSlice& slice, std::span<float> memory) {
+  contract::Check(static_cast<int64_t>(values.size()) >= slice.end, "a case has the state of every trained parameter");
+  std::copy_n(values.begin() + slice.begin, slice.elems(), memory.begin());
+}
+
+class RealOptimizer final : public ShardedOptimizer {
+ public:
+  RealOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
+      : ShardedOptimizer(shard, NumMoments(data.spec.config), backend), config_(data.spec.config) {
+    contract::Check(
+        config_.optimizer == contract::OptimizerKind::kAdamW || config_.optimizer == contract::OptimizerKind::kSgd,
+        "a real family has a real optimizer");
+    for (const contract::ParameterSpec& parameter : data.parameters) {
+      options_.push_back(OptionsOf(config_, parameter.name));
+    }
+    for (const ShardSlice& slice : shard.slices) {
+      const contract::RealParameterState& state = data.real_state[slice.parameter];
+      CopySlice(state.master, slice, Master(slice));
+      if (has_moment()) CopySlice(state.moment, slice, Moment(slice));
+      if (has_second_moment()) CopySlice(state.second_moment, slice, SecondMoment(slice));
+    }
+  }
+
+  void Step(const UpdateNumbers& numbers, const GradientOf& gradient, const WeightOf& weight) override {
+    for (const ShardSlice& slice : shard().slices) {
+      const Buffer buffer = weight(slice);
+      contract::Check(buffer.dtype == config_.storage && buffer.elems == slice.elems(), "a slice's weights fit it");
+      if (config_.storage == contract::DType::kBF16) {
+        StepSlice<kernels::BFloat16>(numbers, slice, gradient(slice), buffer);
+      } else {
+        StepSlice<float>(numbers, slice, gradient(slice), buffer);
+      }
+    }
+  }
+
+ private:
+  template <typename T>
+  void StepSlice(const UpdateNumbers& numbers, const ShardSlice& slice, std::span<const float> gradient,
+                 const Buffer& buffer) {
+    const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
+    const GroupOptions& group = options_[slice.parameter];
+    const double lr = LearningRate(config_, group.lr, numbers.step);
+    if (config_.optimizer == contract::OptimizerKind::kAdamW) {
+      const kernels::AdamWOptions options{
+          lr,        config_.params.beta1,  config_.params.beta2, config_.params.eps, group.weight_decay,
+          numbers.t, numbers.gradient_scale};
+      kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
+    } else {
+      const kernels::SgdOptions options{lr, config_.params.momentum, group.weight_decay, numbers.t,
+                                        numbers.gradient_scale};
+      const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
+      kernels::SgdStep<T>(options, gradient, momentum, Master(slice), weight);
+    }
+  }
+
+  const contract::RunConfig& config_;
+  std::vector<GroupOptions> options_;  // by canonical index, before the schedule
+};
+
+}  // namespace
+
+std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& data, const ShardPlan& shard,
+                                                    Backend& backend) {
+  return std::make_unique<RealOptimizer>(data, shard, backend);
+}
+
+}  // namespace plumbline::optimized

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// AdamW and SGD on shards against docs/semantics.md in double, several updates long, with groups, a schedule and
+// clipping; the same bits for every number of shards; and the norm over ranks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "conformance/contract/batch_source.h"
+#include "kernels/bf16.h"
+#include "optimized/backend/cpu_backend.h"
+#include "optimized/comm/thread_communicator.h"
+#include "optimized/engine/gradient_norm.h"
+#include "optimized/engine/sharded_optimizer.h"
+#include "optimized/optimizer/parameter_groups.h"
+#include "optimized/partition/bucket_plan.h"
+
+namespace plumbline::optimized {
+namespace {
+
+using contract::DType;
+
+constexpr int64_t kUpdates = 4;
+
+contract::CaseData MakeCase(contract::OptimizerKind optimizer, double momentum, DType storage) {
+  contract::CaseData data;
+  const contract::Gpt2Spec spec{
+      .layers = 1, .width = 6, .heads = 2, .positions = 5, .hidden = 7, .vocab = 11, .unused = true, .frozen = {}};
+  data.spec.model = spec;
+  contract::RunConfig& config = data.spec.config;
+  config.optimizer = optimizer;
+  config.storage = storage;
+  config.params.lr = 0.01;
+  config.params.momentum = momentum;
+  config.params.weight_decay = 0.1;
+  config.groups = {{"*.bias", 0.02, 0.0}};
+  config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 4, true};
+  data.parameters = contract::Parameters(data.spec.model);
+  data.real_state = contract::MakeInitialRealState(spec, config, 5);
+  return data;
+}
+
+// The whole gradient of an update, by canonical index. The scale is that of clipping.
+using Gradients = std::vector<std::vector<float>>;
+Gradients MakeGradients(const contract::CaseData& data, int64_t update) {
+  Gradients gradients;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    gradients.emplace_back();
+    for (int64_t i = 0; i < p.numel(); ++i) {
+      gradients.back().push_back(static_cast<float>(std::sin(1.0 + i * 7 + p.tensor_id * 3 + update * 11)));
+    }
+  }
+  return gradients;
+}
+double ScaleOf(int64_t update) { return update % 2 == 0 ? 1 : 0.37; }
+// A step was skipped before the third update: the schedule is one ahead.
+int64_t StepOf(int64_t update) { return update < 2 ? update : update + 1; }
+
+// Master, moments and weights, whole, by canonical index.
+struct State {
+  std::vector<std::vector<double>> master, moment, second_moment, weight;
+  friend bool operator==(const State&, const State&) = default;
+};
+
+State RunShards(const contract::CaseData& data, int64_t degree) {
+  std::vector<int64_t> numels;
+  State state;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    numels.push_back(p.numel());
+    for (auto* quantity : {&state.master, &state.moment, &state.second_moment, &state.weight}) {
+      quantity->emplace_back(p.numel(), NAN);
+    }
+  }
+  const BucketPlan buckets = PlanBuckets(numels, 150, degree);
+  const auto backend = MakeCpuBackend();
+  for (int64_t index = 0; index < degree; ++index) {
+    const ShardPlan shard = PlanShard(buckets, degree, index);
+    const auto optimizer = MakeRealOptimizer(data, shard, *backend);
+    FlatBuffer weights(*backend, buckets.total_elems, data.spec.config.storage, MemoryCategory::kWeights);
+    for (int64_t update = 0; update < kUpdates; ++update) {
+      const Gradients gradients = MakeGradients(data, update);
+      optimizer->Step(
+          {StepOf(update), update + 1, ScaleOf(update)},
+          [&](const ShardSlice& s) { return std::span(gradients[s.parameter]).subspan(s.begin, s.elems()); },
+          [&](const ShardSlice& s) { return weights.Range(s.flat_offset, s.elems()); });
+    }
+    for (const ShardSlice& s : shard.slices) {
+      for (int64_t i = 0; i < s.elems(); ++i) {
+        state.master[s.parameter][s.begin + i] = optimizer->Master(s)[i];
+        if (optimizer->has_moment()) state.moment[s.parameter][s.begin + i] = optimizer->Moment(s)[i];
+        if (optimizer->has_second_moment())
+          state.second_moment[s.parameter][s.begin + i] = optimizer->SecondMoment(s)[i];
+        state.weight[s.parameter][s.begin + i] =
+            data.spec.config.storage == DType::kF32
+                ? weights.Span<float>(s.flat_offset, s.elems())[i]
+                : kernels::ToFloat(weights.Span<kernels::BFloat16>(s.flat_offset, s.elems())[i]);
+      }
+    }
+  }
+  return state;
+}
+
+// docs/semantics.md, element by element.
+double NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec& parameter, int64_t i) {
+  const contract::RunConfig& config = data.spec.config;
+  const bool is_bias = parameter.name.ends_with(".bias");
+  const double decay = is_bias ? 0 : 0.1;
+  double p = data.real_state[parameter.tensor_id].master[i], m = 0, v = 0;
+  for (int64_t update = 0; update < kUpdates; ++update) {
+    const double k = std::max<double>(0, static_cast<double>(StepOf(update)) - 1);
+    const double scheduled = 0.001 + (0.01 - 0.001) * std::min(1.0, k / 4);
+    const double lr = scheduled * (is_bias ? 2 : 1);
+    double g = MakeGradients(data, update)[parameter.tensor_id][i] * ScaleOf(update);
+    if (config.optimizer == contract::OptimizerKind::kAdamW) {
+      p *= 1 - lr * decay;
+      m = 0.9 * m + 0.1 * g;
+      v = 0.999 * v + 0.001 * g * g;
+      const auto t = static_cast<double>(update + 1);
+      p -= lr * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
+    } else {
+      g += decay * p;
+      m = config.params.momentum > 0 && update > 0 ? config.params.momentum * m + g : g;
+      p -= lr * m;
+    }
+  }
+  return p;
+}
+
+struct Kind {
+  contract::OptimizerKind optimizer;
+  double momentum;
+};
+class RealOptimizerTest : public ::testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, RealOptimizerTest,
+                         ::testing::Values(Kind{contract::OptimizerKind::kAdamW, 0},
+                                           Kind{contract::OptimizerKind::kSgd, 0},
+                                           Kind{contract::OptimizerKind::kSgd, 0.9}));
+
+TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSchedule) {
+  const contract::CaseData data = MakeCase(GetParam().optimizer, GetParam().momentum, DType::kF32);
+  const State state = RunShards(data, 1);
+  for (const contract::ParameterSpec& p : data.parameters) {
+    for (int64_t i = 0; i < p.numel(); i += 3) {
+      const double expected = NaiveMaster(data, p, i);
+      // Four updates of at most 0.02 each, with some ten roundings, and the roundings of the master itself.
+      EXPECT_NEAR(state.master[p.tensor_id][i], expected, 0x1p-24 * (4 * std::abs(expected) + 40 * 4 * 0.02)) << p.name;
+      EXPECT_NE(state.master[p.tensor_id][i], data.real_state[p.tensor_id].master[i]) << p.name;
+    }
+  }
+  EXPECT_EQ(state.weight, state.master);
+}
+
+TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
+  for (const DType storage : {DType::kF32, DType::kBF16}) {
+    const contract::CaseData data = MakeCase(GetParam().optimizer, GetParam().momentum, storage);
+    const auto bits = [](const State& state) {
+      std::vector<uint64_t> all;
+      for (const auto* quantity : {&state.master, &state.moment, &state.second_moment, &state.weight}) {
+        for (const std::vector<double>& values : *quantity) {
+          for (const double value : values) all.push_back(std::isnan(value) ? 0 : std::bit_cast<uint64_t>(value));
+        }
+      }
+      return all;
+    };
+    const std::vector<uint64_t> whole = bits(RunShards(data, 1));
+    for (const int64_t degree : {2, 3, 5}) EXPECT_EQ(bits(RunShards(data, degree)), whole) << degree;
+  }
+}
+
+// The result of every rank, with gradients in `degree` shards.
+std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degree) {
+  std::vector<int64_t> numels;
+  for (const auto& gradient : gradients) numels.push_back(static_cast<int64_t>(gradient.size()));
+  const BucketPlan buckets = PlanBuckets(numels, 150, degree);
+  const auto ranks = MakeThreadCommunicators(degree, Progress::kLastArriver);
+  std::vector<GradientNorm::Result> results(degree);
+  {
+    std::vector<std::jthread> threads;
+    for (int64_t rank = 0; rank < degree; ++rank) {
+      threads.emplace_back([&, rank] {
+        const ShardPlan shard = PlanShard(buckets, degree, rank);
+        GradientNorm norm({shard, degree > 1 ? ranks[rank].get() : nullptr, std::chrono::seconds(20)});
+        const auto of = [&](const ShardSlice& s) {
+          return std::span(gradients[s.parameter]).subspan(s.begin, s.elems());
+        };
+        norm.Compute(of);
+        results[rank] = norm.Compute(of);  // begins anew each time
+      });
+    }
+  }
+  return results;
+}
+
+TEST(GradientNorm, IsTheSameBitsOnEveryRankForEveryNumberOfShards) {
+  const contract::CaseData data = MakeCase(contract::OptimizerKind::kSgd, 0, DType::kF32);
+  Gradients gradients = MakeGradients(data, 1);
+  gradients[0][5] = 1e18f;  // beside 1e-18: sums in double would depend on their order
+  gradients[3][1] = 1e-18f;
+  double sum = 0;
+  for (const auto& gradient : gradients) {
+    for (const double g : gradient) sum += g * g;
+  }
+  const GradientNorm::Result whole = Norms(gradients, 1)[0];
+  EXPECT_NEAR(whole.norm, std::sqrt(sum), 1e-14 * whole.norm);
+  for (const int64_t degree : {2, 3, 4, 7}) {
+    for (const GradientNorm::Result& result : Norms(gradients, degree)) {
+      EXPECT_EQ(std::bit_cast<uint64_t>(result.norm), std::bit_cast<uint64_t>(whole.norm)) << degree;
+      EXPECT_TRUE(result.all_finite);
+    }
+  }
+}
+
+TEST(GradientNorm, ANumberThatIsNotFiniteOnOneRankIsSeenByAll) {
+  const contract::CaseData data = MakeCase(contract::OptimizerKind::kSgd, 0, DType::kF32);
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (const int64_t parameter : {int64_t{0}, static_cast<int64_t>(data.parameters.size()) - 1}) {
+      Gradients gradients = MakeGradients(data, 1);
+      gradients[parameter].back() = bad;
+      for (const int64_t degree : {1, 2, 5}) {
+        for (const GradientNorm::Result& result : Norms(gradients, degree)) EXPECT_FALSE(result.all_finite);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::optimized

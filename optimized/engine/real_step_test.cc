@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps of family gpt2 in every ZeRO stage: the same bits whatever is sharded, the same training for every
+// number of ranks within rounding, clipping by the global norm, and steps that all ranks skip.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "kernels/bf16.h"
+#include "optimized/engine/testing/small_case.h"
+
+namespace plumbline::optimized {
+namespace {
+
+using contract::DType;
+using testing::Layout;
+
+contract::CaseData MakeRealCase(const Layout& layout, contract::OptimizerKind optimizer) {
+  contract::CaseData data = testing::MakeCase(layout);  // its config and sizes; the model and what follows from it anew
+  const contract::Gpt2Spec spec{.layers = 2,
+                                .width = 12,
+                                .heads = 3,
+                                .positions = 5,
+                                .hidden = 11,
+                                .vocab = 13,
+                                .dropout = 0.1,
+                                .unused = true,
+                                .frozen = {}};
+  data.spec.model = spec;
+  contract::RunConfig& config = data.spec.config;
+  config.optimizer = optimizer;
+  config.params = {.lr = 0.01, .weight_decay = 0.1, .momentum = 0.9};
+  config.groups = {{"*.bias", 0.02, 0.0}};
+  config.gradient_clipping = 0.5;
+  data.parameters = contract::Parameters(data.spec.model);
+  data.state.clear();
+  data.real_state = contract::MakeInitialRealState(spec, config, data.spec.seed);
+  contract::TokenSource text;
+  text.reduce_modulo_vocab = true;
+  for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
+  data.batches = contract::MakeBatches(text, data.spec.model, {data.spec.seed, 0, testing::kSteps, testing::kBatch});
+  return data;
+}
+
+// Whole, by canonical index; NaN where no rank holds an element.
+struct Trained {
+  std::vector<std::vector<float>> master, moment, weight;
+  std::vector<double> losses, norms;  // of each step
+  std::vector<bool> skipped;
+  int64_t num_updates = 0;
+};
+
+Trained Train(const contract::CaseData& data) {
+  Trained trained;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    for (auto* quantity : {&trained.master, &trained.moment, &trained.weight}) quantity->emplace_back(p.numel(), NAN);
+  }
+  std::mutex mutex;
+  testing::RunRanks(data, [&](Training& training) {
+    std::vector<StepResult> results;
+    for (int64_t step = 0; step < data.spec.steps; ++step) results.push_back(testing::Step(training, step));
+    const std::lock_guard lock(mutex);
+    for (const ShardSlice& s : training.shard.slices) {
+      std::ranges::copy(training.optimizer->Master(s), trained.master[s.parameter].begin() + s.begin);
+      std::ranges::copy(training.optimizer->Moment(s), trained.moment[s.parameter].begin() + s.begin);
+    }
+    for (const WeightSlice& s : training.weights->Held()) {
+      for (int64_t i = 0; i < s.values.elems; ++i) {
+        trained.weight[s.parameter][s.begin + i] =
+            s.values.dtype == DType::kF32 ? static_cast<const float*>(s.values.data)[i]
+                                          : kernels::ToFloat(static_cast<const kernels::BFloat16*>(s.values.data)[i]);
+      }
+    }
+    trained.losses.clear(), trained.norms.clear(), trained.skipped.clear();
+    for (const StepResult& result : results) {
+      trained.losses.push_back(result.loss);
+      trained.norms.push_back(result.gradient_norm);
+      trained.skipped.push_back(result.skipped);
+    }
+    trained.num_updates = training.num_updates;
+  });
+  return trained;
+}
+
+std::string FirstDifference(const Trained& a, const Trained& b) {
+  if (a.losses != b.losses) return "loss";
+  if (a.norms != b.norms) return "norm";
+  for (size_t p = 0; p < a.master.size(); ++p) {
+    if (a.master[p] != b.master[p]) return "master " + std::to_string(p);
+    if (a.moment[p] != b.moment[p]) return "moment " + std::to_string(p);
+    if (a.weight[p] != b.weight[p]) return "weight " + std::to_string(p);
+  }
+  return "";
+}
+
+class RealStepTest : public ::testing::TestWithParam<contract::OptimizerKind> {};
+INSTANTIATE_TEST_SUITE_P(Optimizers, RealStepTest,
+                         ::testing::Values(contract::OptimizerKind::kAdamW, contract::OptimizerKind::kSgd));
+
+TEST_P(RealStepTest, EveryZeroStageGivesTheSameBits) {
+  for (const DType storage : {DType::kF32, DType::kBF16}) {
+    for (const auto& [degree, accumulation] : {std::pair{2, 1}, std::pair{3, 1}, std::pair{4, 3}}) {
+      Layout layout{.data_degree = degree, .zero_stage = 0, .accumulation = accumulation, .storage = storage};
+      const Trained whole = Train(MakeRealCase(layout, GetParam()));
+      EXPECT_GT(whole.norms[0], 0.5) << "clipping is active";
+      // Stages 2 and 3 add micro-batches after the sum over ranks: with accumulation another order.
+      for (const int64_t stage : accumulation == 1 ? std::vector<int64_t>{1, 2, 3} : std::vector<int64_t>{1}) {
+        for (const int64_t bucket_elems : {int64_t{1}, int64_t{300}, testing::kNoLimit}) {
+          layout.zero_stage = stage;
+          layout.bucket_elems = bucket_elems;
+          layout.limits.persistence_threshold_elems = 20;
+          EXPECT_EQ(FirstDifference(Train(MakeRealCase(layout, GetParam())), whole), "") << testing::Text(layout);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RealStepTest, RanksAndMicroBatchesChangeNothingBeyondRounding) {
+  const Trained one = Train(MakeRealCase({}, GetParam()));
+  for (const Layout& layout : {Layout{2, 0, 1}, Layout{1, 0, 3}, Layout{3, 2, 2}, Layout{4, 3, 3}}) {
+    const Trained other = Train(MakeRealCase(layout, GetParam()));
+    for (int64_t step = 0; step < testing::kSteps; ++step) {
+      EXPECT_NEAR(other.losses[step], one.losses[step], 1e-4 * one.losses[step]) << testing::Text(layout);
+      EXPECT_NEAR(other.norms[step], one.norms[step], 1e-3 * one.norms[step]) << testing::Text(layout);
+    }
+    EXPECT_NEAR(other.losses[0], one.losses[0], 1e-6 * one.losses[0]) << testing::Text(layout);
+    EXPECT_NEAR(other.norms[0], one.norms[0], 1e-5 * one.norms[0]) << testing::Text(layout);
+  }
+}
+
+TEST(RealStep, ClippingScalesTheUpdateByTheGlobalNorm) {
+  contract::CaseData data = MakeRealCase({.data_degree = 2, .zero_stage = 2}, contract::OptimizerKind::kSgd);
+  data.spec.steps = 1;
+  data.spec.config.params.momentum = 0.5;  // its buffer is the clipped gradient in the first step
+  data.spec.config.params.weight_decay = 0;
+  data.spec.config.gradient_clipping = 0;
+  const Trained free = Train(data);
+  data.spec.config.gradient_clipping = 0.5;
+  const Trained clipped = Train(data);
+  EXPECT_EQ(clipped.norms, free.norms) << "reported before clipping";
+  const double factor = 0.5 / (free.norms[0] + 1e-6);
+  ASSERT_LT(factor, 0.9);
+  for (size_t p = 0; p < free.moment.size(); ++p) {
+    for (size_t i = 0; i < free.moment[p].size(); ++i) {
+      ASSERT_NEAR(clipped.moment[p][i], factor * free.moment[p][i], 1e-6 * std::abs(free.moment[p][i]));
+    }
+  }
+}
+
+TEST_P(RealStepTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    contract::CaseData data = MakeRealCase({.data_degree = 3, .zero_stage = stage}, GetParam());
+    data.real_state[4].master[7] = INFINITY;  // qkv of the first layer
+    const Trained trained = Train(data);
+    EXPECT_EQ(trained.skipped, std::vector<bool>(testing::kSteps, true));
+    EXPECT_EQ(trained.num_updates, 0);
+    for (size_t p = 0; p < trained.master.size(); ++p) {
+      EXPECT_EQ(trained.master[p], data.real_state[p].master);
+      EXPECT_EQ(trained.weight[p], data.real_state[p].master);
+      EXPECT_EQ(trained.moment[p], data.real_state[p].moment);
+    }
+  }
+}
+
+TEST(RealStep, ANewNumberIsCountedFromTheUpdatesThatWereMadeBefore) {
+  contract::CaseData data = MakeRealCase({}, contract::OptimizerKind::kAdamW);
+  data.num_updates = 5;
+  EXPECT_EQ(Train(data).num_updates, 5 + testing::kSteps);
+}
+
+}  // namespace
+}  // namespace plumbline::optimized

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a case of family gpt2 as docs/semantics.md says under "One step". The state is read as F32 and kept in fp64,
+// and the working weights are the master weights: nothing is ever rounded to a storage type, since this is the truth
+// that other engines' rounding is measured against.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/trace.h"
+#include "reference/engine/trainer.h"
+#include "reference/gpt2/model.h"
+#include "reference/gpt2/tensors.h"
+#include "reference/model/step_batch.h"
+#include "reference/ops/matrix.h"
+
+namespace plumbline::reference {
+
+class Gpt2Trainer : public Trainer {
+ public:
+  explicit Gpt2Trainer(const contract::CaseData& data);
+
+  void Forward(int64_t step) override;
+  void Backward() override;
+
+  // The global norm, and whether the step is skipped: it is if a gradient is NaN or infinite anywhere.
+  void CheckGradient() override;
+
+  // A skipped step leaves weights, moments and the count of updates as they are. Errors: InvalidArgument if the
+  // schedule of a group is not defined.
+  void Update() override;
+
+  double loss() const override { return tape_.loss.loss; }
+  int64_t num_weighted_tokens() const override;
+  std::optional<contract::RealStep> real() const override { return real_; }
+
+  // kGradient: the complete gradient g, before clipping. Frozen parameters have master and weight only.
+  const Tensors& Of(contract::TensorKind kind) const override;
+  std::optional<contract::Certificate> Certificate() const override { return std::nullopt; }
+
+  int64_t num_updates() const { return num_updates_; }
+
+ private:
+  gpt2::StepContext Context() const { return {data_.spec.model.gpt2(), data_.spec.seed, step_}; }
+  void UpdateTensor(size_t tensor, const Matrix& gradient, double lr, double weight_decay);
+
+  const contract::CaseData data_;
+  int64_t num_updates_ = 0;
+
+  int64_t step_ = 0;
+  StepBatch batch_;
+  gpt2::ModelTensors model_;  // the working weights of the step, by name
+  gpt2::ModelTape tape_;
+  contract::RealStep real_;
+  Tensors gradient_, moment_, second_moment_, master_;
+};
+
+}  // namespace plumbline::reference

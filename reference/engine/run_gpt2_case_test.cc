@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of family gpt2 from their folder to OUT_DIR, read back with the contract's readers; and training on a real
+// text.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/batch_source.h"
+#include "conformance/contract/case_file.h"
+#include "conformance/contract/tensor_file.h"
+#include "conformance/contract/trace.h"
+#include "reference/engine/run_case.h"
+#include "reference/testing/gpt2_case.h"
+
+namespace plumbline::reference {
+namespace {
+
+using contract::OptimizerKind;
+using contract::TensorKind;
+
+constexpr int64_t kBatch = 6;
+constexpr int64_t kSteps = 4;
+
+// Writes the case into a new folder of the running test, runs it, and returns OUT_DIR.
+std::filesystem::path OutDirOf(const contract::CaseData& data) {
+  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = std::string(info->test_suite_name()) + "." + info->name();
+  for (char& c : name)
+    if (c == '/') c = '_';
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / name;
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root / "case");
+  std::filesystem::create_directories(root / "out");
+  contract::WriteCase(root / "case", data);
+  RunCase(root / "case", root / "out");
+  return root / "out";
+}
+
+std::vector<double> Doubles(const contract::HostTensor& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.numel()));
+  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+  return values;
+}
+
+contract::Gpt2Spec FullModel() {
+  contract::Gpt2Spec model = SmallGpt2();
+  model.tied_head = false;
+  model.unused = true;
+  model.dropout = 0.25;
+  model.frozen = {"pos.weight", "layers.0.norm2.bias"};
+  return model;
+}
+
+struct Setting {
+  const char* name;
+  OptimizerKind optimizer;
+  double momentum;
+  bool moment, second_moment;
+};
+
+class RunGpt2CaseWith : public testing::TestWithParam<Setting> {};
+
+TEST_P(RunGpt2CaseWith, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
+  contract::RunConfig config = Gpt2Config(GetParam().optimizer, kBatch);
+  config.params.momentum = GetParam().momentum;
+  config.groups = {{"*.bias", 0.5, std::nullopt}};
+  constexpr int64_t kFirst = 7;
+  contract::CaseData data = MakeGpt2Case(FullModel(), config, kSteps, kFirst);
+  data.num_updates = 5;
+  data.spec.dump_steps = {8};
+  const std::filesystem::path out = OutDirOf(data);
+  EXPECT_FALSE(std::filesystem::exists(out / "certificate.json"));
+  EXPECT_FALSE(std::filesystem::exists(out / "rank0" / "tensors-000007.safetensors"));
+  const contract::Trace trace = contract::ReadTrace(out, 0);
+  EXPECT_TRUE(trace.complete);
+  EXPECT_EQ(trace.config, config);
+  ASSERT_EQ(trace.steps.size(), static_cast<size_t>(kSteps));
+  const contract::TensorFile dump = contract::ReadTensorFile(out / "rank0" / "tensors-000008.safetensors");
+  size_t num_dumped = 0;
+  for (size_t step = 0; step < trace.steps.size(); ++step) {
+    const contract::StepRecord& record = trace.steps[step];
+    EXPECT_EQ(record.step, kFirst + static_cast<int64_t>(step));
+    ASSERT_TRUE(record.real);
+    EXPECT_EQ(record.real->lr, (std::vector<double>{config.params.lr, 0.5}));
+    EXPECT_GT(record.real->gradient_norm, 0);
+    EXPECT_FALSE(record.real->skipped);
+    for (const TensorKind kind : contract::kTensorKinds) {
+      const bool state = kind == TensorKind::kMaster || kind == TensorKind::kWeight;
+      const bool kept = state || kind == TensorKind::kGradient || (kind == TensorKind::kMoment && GetParam().moment) ||
+                        (kind == TensorKind::kSecondMoment && GetParam().second_moment);
+      std::vector<std::string> expected;
+      for (const contract::ParameterSpec& parameter : data.parameters)
+        if (kept && (state || !parameter.frozen)) expected.push_back(parameter.name);
+      ASSERT_EQ(record.of(kind).size(), expected.size()) << contract::Name(kind);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const contract::SliceDigest& slice = record.of(kind)[i];
+        EXPECT_EQ(slice.tensor, expected[i]);
+        EXPECT_EQ(slice.begin, 0);
+        if (record.step != 8) continue;
+        ++num_dumped;
+        const contract::HostTensor& tensor = dump.Find(std::string(contract::Name(kind)) + "/" + slice.tensor + "@0");
+        EXPECT_EQ(tensor.dtype, contract::DType::kF64);
+        EXPECT_EQ(tensor.shape, std::vector<int64_t>{slice.end});
+        contract::Digest digest;
+        int64_t index = 0;
+        for (const double value : Doubles(tensor)) digest.AddBits(index++, std::bit_cast<uint64_t>(value));
+        EXPECT_EQ(digest.hash, slice.digest.hash) << contract::Name(kind) << " " << slice.tensor;
+      }
+    }
+  }
+  EXPECT_EQ(dump.tensors.size(), num_dumped);
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2CaseWith,
+                         testing::Values(Setting{"adamw", OptimizerKind::kAdamW, 0, true, true},
+                                         Setting{"sgd_momentum", OptimizerKind::kSgd, 0.9, true, false},
+                                         Setting{"sgd", OptimizerKind::kSgd, 0, false, false}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(RunGpt2Case, GivesTheSameBitsInEveryRunAndOthersWithAnotherSeed) {
+  contract::CaseData data = MakeGpt2Case(FullModel(), Gpt2Config(OptimizerKind::kAdamW, kBatch), kSteps);
+  const contract::Trace first = contract::ReadTrace(OutDirOf(data), 0);
+  const contract::Trace second = contract::ReadTrace(OutDirOf(data), 0);
+  data.spec.seed = 2;
+  const contract::Trace other = contract::ReadTrace(OutDirOf(data), 0);
+  for (size_t i = 0; i < first.steps[3].of(TensorKind::kWeight).size(); ++i) {
+    const contract::SliceDigest& slice = first.steps[3].of(TensorKind::kWeight)[i];
+    EXPECT_EQ(slice.digest, second.steps[3].of(TensorKind::kWeight)[i].digest) << slice.tensor;
+    EXPECT_EQ(slice.digest == other.steps[3].of(TensorKind::kWeight)[i].digest,
+              data.parameters[i].frozen || slice.tensor == "unused.weight")
+        << slice.tensor << ": the seed is in the dropout masks";
+  }
+}
+
+// Injected state: what a run of four steps dumps after two, rounded to F32 as the files hold it, goes on like the run.
+TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
+  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+  config.schedule = {contract::Schedule::Kind::kWarmup, 1e-4, 1e-3, 5, false};
+  contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, kSteps);
+  data.spec.dump_steps = {1};
+  const std::filesystem::path out = OutDirOf(data);
+  const contract::Trace whole = contract::ReadTrace(out, 0);
+  const contract::TensorFile dump = contract::ReadTensorFile(out / "rank0" / "tensors-000001.safetensors");
+  contract::CaseData rest = MakeGpt2Case(SmallGpt2(), config, 2, 2);
+  rest.num_updates = 2;
+  for (size_t i = 0; i < rest.parameters.size(); ++i) {
+    const auto values = [&](const char* kind) {
+      const std::vector<double> found = Doubles(dump.Find(kind + rest.parameters[i].name + "@0"));
+      return std::vector<float>(found.begin(), found.end());
+    };
+    rest.real_state[i] = {values("master/"), values("moment/"), values("second_moment/")};
+  }
+  const contract::Trace continued = contract::ReadTrace(OutDirOf(rest), 0);
+  for (size_t step = 0; step < 2; ++step) {
+    EXPECT_NEAR(continued.steps[step].loss, whole.steps[step + 2].loss, 1e-6);
+    EXPECT_NEAR(continued.steps[step].real->gradient_norm, whole.steps[step + 2].real->gradient_norm, 1e-6);
+    EXPECT_EQ(continued.steps[step].real->lr, whole.steps[step + 2].real->lr);
+  }
+}
+
+// The repository's licence as bytes. Batches are drawn anew in every step, so the loss is compared by means of five.
+TEST(RunGpt2Case, LearnsARealTextInTwentySteps) {
+  contract::Gpt2Spec model;
+  model.layers = 2;
+  model.width = 24;
+  model.heads = 3;
+  model.positions = 16;
+  model.hidden = 96;
+  model.vocab = 61;
+  const contract::TokenSource text = contract::ReadTokenSource("LICENSE");
+  for (const bool adamw : {true, false}) {
+    SCOPED_TRACE(adamw ? "AdamW" : "SGD");
+    contract::RunConfig config = Gpt2Config(adamw ? OptimizerKind::kAdamW : OptimizerKind::kSgd, 12);
+    config.params.lr = adamw ? 1e-2 : 1e-1;
+    contract::CaseData data = MakeGpt2Case(model, config, 20);
+    data.batches = contract::MakeBatches(text, model, {1, 0, 20, 12});
+    const contract::Trace trace = contract::ReadTrace(OutDirOf(data), 0);
+    const auto mean = [&](size_t first) {
+      double sum = 0;
+      for (size_t step = first; step < first + 5; ++step) sum += trace.steps[step].loss;
+      return sum / 5;
+    };
+    // Before the first update the model knows nothing: about ln 61 = 4.11.
+    EXPECT_NEAR(trace.steps[0].loss, std::log(61.0), 0.1);
+    EXPECT_LT(mean(15), mean(0) - 0.4);
+    EXPECT_LT(mean(15), mean(5));
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::reference

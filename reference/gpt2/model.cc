@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements model.h.
+#include "reference/gpt2/model.h"
+
+#include "reference/ops/embedding.h"
+#include "reference/ops/matmul.h"
+#include "reference/ops/sum.h"
+
+namespace plumbline::reference::gpt2 {
+namespace {
+
+const Matrix& HeadOf(const ModelTensors& weights) { return weights.head ? *weights.head : weights.embed; }
+
+// dlogits [N, V] → dx [N, d] of the stream before the last norm. Sets the gradients of the norm and of the head, which
+// for a tied one is the first share of dE.
+Matrix HeadBackward(const ModelTensors& weights, const Matrix& dlogits, const ModelTape& tape,
+                    ModelTensors& gradients) {
+  const Matrix dhead = MatMul(Transpose(dlogits), tape.norm.y).value;
+  if (weights.head) {
+    gradients.head = dhead;
+    gradients.embed = Matrix(weights.embed.rows(), weights.embed.cols());
+  } else {
+    gradients.embed = dhead;
+  }
+  const Matrix dh = MatMul(dlogits, HeadOf(weights)).value;
+  const LayerNormBackwardResult norm = LayerNormBackward(dh, weights.norm.weight, tape.norm);
+  gradients.norm = {norm.dweight, norm.dbias};
+  return norm.dx;
+}
+
+}  // namespace
+
+ModelTape ModelForward(const StepContext& step, const ModelTensors& weights, const StepBatch& batch) {
+  ModelTape tape;
+  const Matrix embedded = EmbeddingForward(weights.embed, weights.pos, batch.tokens).value;
+  tape.mask = step.StreamMask(contract::Site::kDropoutEmbedding, 0, embedded.rows());
+  Matrix x = step.Drop(embedded, tape.mask);
+  for (int64_t layer = 0; layer < step.spec.layers; ++layer) {
+    const LayerTensors& layer_weights = weights.layers[static_cast<size_t>(layer)];
+    tape.attention.push_back(AttentionForward(step, layer, layer_weights, x));
+    tape.mlp.push_back(MlpForward(step, layer, layer_weights, tape.attention.back().out));
+    x = tape.mlp.back().out;
+  }
+  tape.norm = LayerNormForward(x, weights.norm.weight, weights.norm.bias, step.spec.norm_epsilon);
+  const Matrix logits = MatMul(tape.norm.y, Transpose(HeadOf(weights))).value;
+  tape.loss = CrossEntropyForward(logits, batch.labels, batch.loss_weights);
+  return tape;
+}
+
+ModelTensors ModelBackward(const StepContext& step, const ModelTensors& weights, const StepBatch& batch,
+                           const ModelTape& tape) {
+  ModelTensors gradients = TensorsFor(step.spec);
+  const Matrix dlogits = CrossEntropyBackward(tape.loss, batch.labels, batch.loss_weights);
+  Matrix dx = HeadBackward(weights, dlogits, tape, gradients);
+  for (int64_t layer = step.spec.layers - 1; layer >= 0; --layer) {
+    const auto l = static_cast<size_t>(layer);
+    dx = MlpBackward(step, weights.layers[l], tape.mlp[l], dx, gradients.layers[l]);
+    dx = AttentionBackward(step, weights.layers[l], tape.attention[l], dx, gradients.layers[l]);
+  }
+  const Matrix dembedded = step.Drop(dx, tape.mask);
+  gradients.embed = Add(gradients.embed, TokenEmbeddingBackward(dembedded, batch.tokens, step.spec.vocab).value).value;
+  gradients.pos = PositionEmbeddingBackward(dembedded, step.spec.positions).value;
+  if (weights.unused) gradients.unused = Matrix(weights.unused->rows(), weights.unused->cols());
+  return gradients;
+}
+
+}  // namespace plumbline::reference::gpt2

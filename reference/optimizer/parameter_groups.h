@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which group a parameter belongs to, and what the group trains it with, docs/semantics.md, "Groups" and "Schedules".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/run_config.h"
+
+namespace plumbline::reference {
+
+// 0 for the default group, else 1 + the index of the first entry of param_groups whose pattern fits the whole name.
+// Patterns are those of POSIX fnmatch without flags: *, ? and [...] also match '.' and '/'.
+size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
+
+// By group, the default one first: what the entry sets, else what the optimizer sets.
+std::vector<double> GroupWeightDecays(const contract::RunConfig& config);
+
+// By group, the default one first: the learning rates in step s, counted from 0.
+//   constant:  the group's lr
+//   WarmupLR:  min + (max − min) · γ, times (lr of the group / lr of the optimizer) where the group sets an lr
+// Errors: InvalidArgument where that quotient would have a 0 below.
+std::vector<double> GroupLearningRates(const contract::RunConfig& config, int64_t step);
+
+// γ of WarmupLR: with N = max(2, warmup_num_steps) and k = s − 1
+//   0 for k < 0,   1 for k ≥ N,   else k / N (linear) or ln(k + 1) / ln N (logarithmic)
+double WarmupFactor(const contract::Schedule& schedule, int64_t step);
+
+}  // namespace plumbline::reference
