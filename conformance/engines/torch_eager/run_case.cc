@@ -133,6 +133,12 @@ void CheckSupported(const contract::Case& spec) {
   Require(config.zero_stage == 0, "config.zero_optimization.stage", std::to_string(config.zero_stage), "0");
   Require(config.storage == contract::DType::kF32 || config.storage == contract::DType::kBF16, "storage type",
           std::string(Name(config.storage)), "F32, BF16");
+  // The lr of such a group would be 0 / 0 times its own.
+  const bool scales_groups = config.schedule.kind == contract::Schedule::Kind::kWarmup &&
+                             std::any_of(config.groups.begin(), config.groups.end(),
+                                         [](const contract::ParameterGroup& group) { return group.lr.has_value(); });
+  Require(config.params.lr > 0 || !scales_groups, "config.optimizer.params.lr", "0",
+          "above 0 with a scheduler and groups that have an lr");
   Require(!spec.resume, "resume", "true", "false");
   Require(spec.save_steps.empty(), "save_steps", "present", "none");
   Require(!spec.perturbation.has_value(), "perturbation", "present", "none");

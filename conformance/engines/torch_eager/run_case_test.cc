@@ -204,6 +204,13 @@ TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
       [](contract::Case& c) { c.config.zero_stage = 1; },
       [](contract::Case& c) { c.config.storage = contract::DType::kF16; },
       [](contract::Case& c) { c.perturbation.emplace(); },
+      [](contract::Case& c) { c.resume = true; },
+      [](contract::Case& c) { c.save_steps = {3}; },
+      [](contract::Case& c) {
+        c.config.params.lr = 0;
+        c.config.schedule.kind = contract::Schedule::Kind::kWarmup;
+        c.config.groups = {{"*", 0.5, std::nullopt}};
+      },
   };
   for (size_t i = 0; i < edits.size(); ++i) {
     contract::Case spec = plain;
@@ -215,6 +222,12 @@ TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
       EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported) << i;
     }
   }
+}
+
+TEST(CheckSupported, TakesAccumulationInFamilyGpt2) {
+  contract::RunConfig config;
+  config.optimizer = OptimizerKind::kAdamW;
+  EXPECT_NO_THROW(CheckSupported(MakeGpt2Case(Tiny(), config, /*steps=*/1, /*batch=*/6, /*accumulation=*/3).spec));
 }
 
 TEST_F(RunCaseTest, WritesNoTraceForACaseItRefuses) {
