@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/engines/one_line.h"
+
 namespace plumbline::cli {
 namespace {
 
@@ -104,6 +106,24 @@ std::string Findings(const Record& record, bool verbose) {
   return text.empty() ? "" : "\n" + text;
 }
 
+// What engines and records of strangers say, fit for a terminal: one line each, without control characters.
+Record Printable(Record record) {
+  using conformance::OneLine;
+  record.engine.name = OneLine(record.engine.name);
+  record.engine.version = OneLine(record.engine.version);
+  record.text.name = OneLine(record.text.name);
+  for (CaseRecord& entry : record.cases) {
+    for (std::string* text : {&entry.id, &entry.engine, &entry.message, &entry.reproduce}) *text = OneLine(*text);
+    for (auto& [name, value] : entry.axes) value = OneLine(value);
+    for (reports::CheckRecord& check : entry.checks) check.detail = OneLine(check.detail);
+  }
+  for (reports::DefectRecord& defect : record.defects) {
+    for (std::string* text : {&defect.id, &defect.title, &defect.message}) *text = OneLine(*text);
+    for (std::string& name : defect.caught_by) name = OneLine(name);
+  }
+  return record;
+}
+
 // What the truths showed about their own sensitivity, once per problem.
 std::string Sensitivity(const Record& record) {
   std::string text;
@@ -150,7 +170,8 @@ std::string Summary(const Record& record) {
 
 }  // namespace
 
-std::string VerifyTable(const Record& record, bool verbose) {
+std::string VerifyTable(const Record& original, bool verbose) {
+  const Record record = Printable(original);
   std::string text = fmt::format("{} {} against the reference; text {} ({} bytes), seed {}\n\n", record.engine.name,
                                  record.engine.version, record.text.name, record.text.size_bytes, record.seed);
   if (!record.cases.empty()) text += CaseTable(record);

@@ -2,6 +2,7 @@
 #include "conformance/contract/file_io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,8 +41,13 @@ class FileDescriptor {
 }  // namespace
 
 std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
-  FileDescriptor file(path, O_RDONLY);
+  // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
+  FileDescriptor file(path, O_RDONLY | O_NONBLOCK);
   if (file.get() < 0) FailRead(path, std::strerror(errno));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) FailRead(path, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) FailRead(path, std::strerror(EISDIR));
+  if (!S_ISREG(status.st_mode)) FailRead(path, "not a regular file");
   std::string content;
   constexpr size_t kChunkBytes = size_t{1} << 16;
   while (true) {

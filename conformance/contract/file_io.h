@@ -9,8 +9,8 @@
 
 namespace plumbline::contract {
 
-// InvalidArgument if it cannot be read or is longer than max_bytes.
-std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{4} << 30);
+// InvalidArgument if it is no regular file, cannot be read, or is longer than max_bytes.
+std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
 // Temporary neighbour, then rename: a reader sees the old content or the new, never half. Environment if it cannot.
 void WriteFile(const std::filesystem::path& path, std::string_view content);

@@ -13,6 +13,7 @@ namespace plumbline::contract {
 namespace {
 
 constexpr size_t kHashDigits = 16;
+constexpr uint64_t kMaxTraceBytes = uint64_t{256} << 20;
 
 std::string Hex(uint64_t value) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -245,7 +246,7 @@ Trace ParseTrace(std::string_view text, std::string_view where) {
 
 Trace ReadTrace(const std::filesystem::path& out_dir, int64_t rank) {
   const std::string name = "rank" + std::to_string(rank) + "/trace.jsonl";
-  Trace trace = ParseTrace(ReadFile(out_dir / name), name);
+  Trace trace = ParseTrace(ReadFile(out_dir / name, kMaxTraceBytes), name);
   if (trace.rank != rank) {
     Fail(ErrorCode::kInvalidArgument,
          name + ":1: rank is " + std::to_string(trace.rank) + "; allowed: " + std::to_string(rank));

@@ -38,14 +38,14 @@ reports::DefectRecord JudgeDefect(const std::string& id, const std::string& titl
     for (const reports::CheckRecord& check : judgement.checks) {
       if (check.outcome == reports::CheckOutcome::kFail) AddName(record.caught_by, check.name);
     }
-    if (judgement.verdict == Verdict::kError) AddName(record.caught_by, "engine");
+    if (judgement.engine_failed) AddName(record.caught_by, "engine");
+    record.caught |= judgement.verdict == Verdict::kFail || judgement.engine_failed;
     if (Weight(judgement.verdict) <= Weight(record.verdict)) continue;
     record.verdict = judgement.verdict;
     record.message = finding.case_id + ": " + judgement.message;
     record.first_step = judgement.divergence ? judgement.divergence->step : -1;
     record.tensor = judgement.divergence ? judgement.divergence->tensor : "";
   }
-  record.caught = record.verdict == Verdict::kFail || record.verdict == Verdict::kError;
   return record;
 }
 

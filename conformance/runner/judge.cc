@@ -44,6 +44,9 @@ Judgement JudgeOutcome(const CaseOutcome& outcome) {
       break;
     default:
       judgement.verdict = Verdict::kError;
+      judgement.engine_failed = outcome.kind == CaseOutcome::Kind::kError ||
+                                outcome.kind == CaseOutcome::Kind::kCrashed ||
+                                outcome.kind == CaseOutcome::Kind::kProtocol;
   }
   return judgement;
 }

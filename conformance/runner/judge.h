@@ -18,6 +18,7 @@ struct Judgement {
   std::vector<reports::CheckRecord> checks;
   std::string message;  // one line; empty for PASS
   std::optional<Divergence> divergence;
+  bool engine_failed = false;  // ERROR because the engine itself refused its state, crashed or broke the protocol
 };
 
 Judgement Judge(const contract::Case& spec, const Truth& truth, const Observation& seen);

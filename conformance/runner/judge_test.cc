@@ -87,6 +87,8 @@ TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {
   for (Kind kind : {Kind::kEnvironment, Kind::kError, Kind::kCrashed, Kind::kTimedOut, Kind::kProtocol}) {
     EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).verdict, Verdict::kError) << Name(kind);
     EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).message, "what the engine said");
+    const bool own = kind == Kind::kError || kind == Kind::kCrashed || kind == Kind::kProtocol;
+    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).engine_failed, own) << Name(kind);
   }
   EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kUnsupported)).verdict, Verdict::kUnsupported);
   EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kInterrupted)).verdict, Verdict::kNotRun);
@@ -123,6 +125,7 @@ TEST(Judge, IsAnErrorWithoutATruth) {
 DefectFinding Finding(Verdict verdict, const std::string& failed_check = "") {
   Judgement judgement;
   judgement.verdict = verdict;
+  judgement.engine_failed = verdict == Verdict::kError;
   judgement.message = "message";
   if (!failed_check.empty()) judgement.checks = {{failed_check, CheckOutcome::kFail, 1, ""}};
   return {"case", judgement};
@@ -134,6 +137,9 @@ TEST(JudgeDefect, IsCaughtByAFailureOrAnErrorOnly) {
     EXPECT_EQ(JudgeDefect("X", "", {Finding(Verdict::kPass), Finding(verdict)}).caught, expected) << Name(verdict);
   }
   EXPECT_FALSE(JudgeDefect("X", "", {}).caught);
+  DefectFinding timed_out = Finding(Verdict::kError);
+  timed_out.judgement.engine_failed = false;
+  EXPECT_FALSE(JudgeDefect("X", "", {timed_out}).caught) << "an error that is not the engine's own";
 }
 
 TEST(JudgeDefect, NamesEveryCheckThatFailedOnce) {

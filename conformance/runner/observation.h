@@ -20,7 +20,8 @@ struct Observation {
   std::optional<RunDigest> run;              // present if the trace check passed
 };
 
-// Reads what the engine left in out_dir. Of an engine that did not end well the message says how far its trace goes. A malformed trace is a failure of the check "trace", never an exception.
+// Reads what the engine left in out_dir. Of an engine that did not end well the message says how far its trace goes. A
+// malformed trace is a failure of the check "trace", never an exception.
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
                     const std::filesystem::path& out_dir, const CaseOutcome& outcome);
 

@@ -114,7 +114,11 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   return std::nullopt;
 }
 
-std::vector<PlannedCase> DefectCases(const PlanOptions& options) {
+std::vector<PlannedCase> DefectCases(const PlanOptions& given) {
+  // A defect that makes ranks wait for each other is found by the time-out, so it is short: a case takes a fraction of a second.
+  constexpr double kMaxTimeoutSeconds = 20;
+  PlanOptions options = given;
+  options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
   // Three values each: strength three of the covering array guarantees that they occur together in some case.
   using Wanted = std::vector<std::pair<std::string, std::string>>;
   const std::vector<Wanted> layouts = {
@@ -125,7 +129,7 @@ std::vector<PlannedCase> DefectCases(const PlanOptions& options) {
       {{"data", "8"}, {"zero", "2"}, {"accumulation", "3"}},
       {{"data", "3"}, {"zero", "3tight"}, {"accumulation", "3"}},
       {{"data", "2"}, {"zero", "3"}, {"accumulation", "4"}},
-      {{"problem", "sgd-v19"}, {"data", "4"}, {"accumulation", "4"}},
+      {{"problem", "sgd-v19"}, {"data", "8"}, {"accumulation", "4"}},
       {{"problem", "wide-v5"}, {"zero", "2"}, {"accumulation", "4"}},
   };
   const CaseList list = ExactCases();

@@ -76,6 +76,9 @@ class Verification {
     AddCleanTwin();
     int64_t index = 0;
     for (const defects::Defect& defect : defects::Defects()) {
+      const bool smoke =
+          std::find(std::begin(kSmokeDefects), std::end(kSmokeDefects), defect.id) != std::end(kSmokeDefects);
+      if (!smoke && !options_.all_defects) continue;
       const Selection& selection = options_.plan.selection;
       if (index++ % selection.shard_count != selection.shard_index - 1) continue;
       const std::string id(defect.id);

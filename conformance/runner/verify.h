@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/engines/engine_program.h"
@@ -36,6 +37,7 @@ struct VerifyOptions {
   int jobs = 2;
   bool run_cases = true;
   bool run_defects = true;
+  bool all_defects = false;  // else those of kSmokeDefects
   bool require = false;
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
   std::string reproduce_prefix;                   // "./plumbline verify --seed 1"
@@ -47,6 +49,9 @@ struct VerifyProgress {
   double elapsed_s = 0;
   std::string last;  // what has just ended
 };
+
+// Different kinds, from a value to a count: what a run that is not about defects tries in a few seconds.
+inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14", "G18", "G20"};
 
 // Throws contract::Error for what is wrong before any case can be judged (text, engine program, folders). `progress` is
 // called from several threads, one call at a time.

@@ -18,6 +18,8 @@
 namespace plumbline::reports {
 namespace {
 
+constexpr int64_t kMaxShards = 100'000;  // a merge lists missing shards one by one
+
 using Json = nlohmann::json;                 // reading: finds keys fast however many a stranger wrote
 using OrderedJson = nlohmann::ordered_json;  // writing
 
@@ -51,6 +53,8 @@ void Validate(const Record& record) {
   Demand(IsUtcTime(record.created), "created", "\"" + record.created + "\"", "UTC as YYYY-MM-DDThh:mm:ssZ");
   DemandAtLeast(record.text.size_bytes, 0, "text.size_bytes");
   DemandAtLeast(record.shard.count, 1, "shard.count");
+  Demand(record.shard.count <= kMaxShards, "shard.count", std::to_string(record.shard.count),
+         "1 to " + std::to_string(kMaxShards));
   Demand(record.shard.index >= 1 && record.shard.index <= record.shard.count, "shard.index",
          std::to_string(record.shard.index), "1 to " + std::to_string(record.shard.count));
   for (int64_t missing : record.missing_shards) DemandAtLeast(missing, 1, "missing_shards");

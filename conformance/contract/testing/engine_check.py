@@ -30,7 +30,7 @@ CASES = [
      (1 << 40) + 9, 4, 9, "ModularMomentum", True),
     ("one key/value head, dropout, SGD", dict(SIZES, layers=3, width=8, heads=4, kv_heads=1, dropout=True, positions=7),
      77, 4, 4, "ModularSGD", False),
-    ("counter beyond 29 and m", dict(SIZES, layers=1, width=2, heads=1, kv_heads=1, positions=4, hidden=1, vocab=3),
+    ("counter beyond 29 and m", dict(SIZES, layers=1, width=2, heads=1, kv_heads=1, positions=6, hidden=1, vocab=3),
      (1 << 64) - 1, 60, 2, "ModularMomentum", False),
 ]
 
