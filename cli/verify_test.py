@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 
 PLUMBLINE, OPTIMIZED = (os.path.abspath(path) for path in sys.argv[1:3])
 # A few quick cases of one problem.
-FILTER = "exact/sgd-v19/data2-zero1-*"
+FILTER = "exact/sgd-v19/data2-*"
 
 
 def run(*arguments, **kwargs):
