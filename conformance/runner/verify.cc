@@ -257,13 +257,13 @@ class Verification {
       const Verdict verdict = record.cases[i].verdict;
       if (verdict == Verdict::kFail || verdict == Verdict::kError) chosen.push_back(i);
     }
+    if (chosen.empty()) return;
     const std::vector<Observation> first = observations_;
     for (size_t i : chosen) {
       const PlannedCase& entry = plan_.cases[i];
       const Engine& engine = EngineOf(entry.role);
       again.Add(engine.program, engine.description, {{RunPurpose::kCase, i, 0, entry.spec, {}, {}, nullptr}});
     }
-    if (chosen.empty()) return;
     RunAll(again);
     for (size_t i : chosen) {
       const Judgement second = JudgeSeen(plan_.cases[i].spec, plan_.cases[i].problem, observations_[i]);
