@@ -44,6 +44,21 @@ std::filesystem::path MakeResultFolder(const std::string& wanted, const std::str
   return folder;
 }
 
+WorkFolder::WorkFolder(const std::filesystem::path& folder, bool keep) : path_(folder / "work"), keep_(keep) {
+  std::error_code error;
+  const bool fresh = std::filesystem::create_directory(path_, error);
+  if (error) contract::Fail(ErrorCode::kEnvironment, path_.string() + ": cannot be made: " + error.message());
+  if (!fresh) {
+    contract::Fail(ErrorCode::kInvalidArgument,
+                   "--out " + folder.string() + " is in use by another run; allowed: a new or empty folder");
+  }
+}
+
+WorkFolder::~WorkFolder() {
+  std::error_code ignored;
+  if (!keep_) std::filesystem::remove_all(path_, ignored);
+}
+
 void WriteResults(const std::filesystem::path& folder, const reports::Record& record) {
   reports::WriteRecord(folder / "record.json", record);
   contract::WriteFile(folder / "junit.xml", reports::ToJunitXml(record));

@@ -13,6 +13,22 @@ namespace plumbline::cli {
 // InvalidArgument if it holds anything, Environment if it cannot be made or written.
 std::filesystem::path MakeResultFolder(const std::string& wanted, const std::string& command);
 
+// FOLDER/work, made at construction and removed at the end, also when an error ends the run: a full disk gets its space
+// back. Making it claims the folder: InvalidArgument if another run has it.
+class WorkFolder {
+ public:
+  WorkFolder(const std::filesystem::path& folder, bool keep);
+  ~WorkFolder();
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool keep_;
+};
+
 // record.json and junit.xml.
 void WriteResults(const std::filesystem::path& folder, const reports::Record& record);
 

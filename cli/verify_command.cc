@@ -136,7 +136,8 @@ int PrintPlan(const Options& options) {
   return static_cast<int>(contract::ExitCode::kFailure);
 }
 
-conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::filesystem::path& folder) {
+conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::filesystem::path& folder,
+                                           const std::filesystem::path& work_dir) {
   conformance::VerifyOptions verify;
   verify.plan = PlanOf(options);
   verify.engines = OwnEngines();
@@ -144,9 +145,8 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
     verify.foreign_engine = conformance::EngineProgram{std::filesystem::absolute(options.engine), {}};
   }
   verify.text = options.text.empty() ? DefaultText() : std::filesystem::path(options.text);
-  verify.work_dir = folder / "work";
+  verify.work_dir = work_dir;
   verify.failures_dir = folder / "failures";
-  verify.keep_work = options.keep;
   verify.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const bool narrowed = !options.case_id.empty() || !options.filter.empty();
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
@@ -166,7 +166,8 @@ int Run(const Options& options) {
   PlanOf(options);  // bad options are refused before a folder is made
   const InterruptWatcher interrupt;
   const std::filesystem::path folder = MakeResultFolder(options.out, "verify");
-  const conformance::VerifyOptions verify = VerifyOptionsOf(options, folder);
+  const WorkFolder work(folder, options.keep);
+  const conformance::VerifyOptions verify = VerifyOptionsOf(options, folder, work.path());
   reports::Record record;
   {
     ProgressLine line;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program from outside: verdicts, exit codes, what it prints where, and what bad input and Ctrl-C do.
 
-Usage: verify_test.py PATH_OF_PLUMBLINE PATH_OF_OPTIMIZED
+Usage: verify_test.py PATH_OF_PLUMBLINE PATH_OF_OPTIMIZED [CLASS ...]
 Engines that misbehave are small scripts made here; the one that behaves is our own, started through a script.
 """
 
@@ -233,6 +233,17 @@ class BadUsage(Case):
         self.assert_refused(run("verify", "--filter", FILTER, "--out", self.dir / "mine"), 2, "new or empty folder")
         self.assertEqual((self.dir / "mine" / "precious").read_text(), "keep")
 
+    def test_a_folder_that_another_run_has_is_left_to_it(self):
+        out = self.dir / "out"
+        first = subprocess.Popen([PLUMBLINE, "verify", "--filter", FILTER, "--no-self-test", "--out", out],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not (out / "work").exists():
+            self.assertIsNone(first.poll())
+            time.sleep(0.01)
+        self.assert_refused(run("verify", "--filter", FILTER, "--out", out), 2, str(out), "new or empty folder")
+        _, errors = first.communicate(timeout=100)
+        self.assertEqual((first.returncode, errors), (0, ""))
+
     def test_a_folder_that_cannot_be_made(self):
         (self.dir / "file").write_text("")
         self.assert_refused(run("verify", "--filter", FILTER, "--out", self.dir / "file" / "out"), 4, "cannot be made")
@@ -375,4 +386,4 @@ class Interrupts(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -63,7 +63,7 @@ class Verification {
     for (size_t i = 0; i < defects_.size(); ++i) record.defects.push_back(JudgeDefectRun(i));
     record.interrupted = stop_.stop_requested();
     reports::Finish(record, options_.require);
-    CleanUp();
+    SaveFailures();
     return record;
   }
 
@@ -307,8 +307,8 @@ class Verification {
     return record;
   }
 
-  // Keeps the folders of cases that failed, named after the case, and removes the rest.
-  void CleanUp() {
+  // Moves the folders of cases that failed to failures_dir, named after the case.
+  void SaveFailures() {
     for (const ScheduledRun& run : schedule_.runs()) {
       if (run.purpose != RunPurpose::kCase) continue;
       const Verdict verdict = JudgeSeen(run.spec, plan_.cases[run.owner].problem, observations_[run.owner]).verdict;
@@ -323,8 +323,6 @@ class Verification {
       const std::filesystem::path& log = observations_[run.owner].outcome.log;
       if (!log.empty()) std::filesystem::copy_file(log, target / "engine.log", error);
     }
-    std::error_code ignored;
-    if (!options_.keep_work) std::filesystem::remove_all(options_.work_dir, ignored);
   }
 
   const Problem& ExactProblem(int index) const { return plan_.list.problems[static_cast<size_t>(index)]; }

@@ -31,9 +31,8 @@ struct VerifyOptions {
   EngineSet engines;
   std::optional<EngineProgram> foreign_engine;  // judged in the place of `optimized`
   std::filesystem::path text;
-  std::filesystem::path work_dir;      // made by the caller, empty
+  std::filesystem::path work_dir;      // made by the caller, empty, and removed by it
   std::filesystem::path failures_dir;  // case and traces of a failed case are moved to here; made when needed
-  bool keep_work = false;
   int jobs = 2;
   bool run_cases = true;
   bool run_defects = true;

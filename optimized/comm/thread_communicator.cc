@@ -89,7 +89,7 @@ std::string RankList(const std::vector<bool>& arrived) {
 
 class ThreadGroup {
  public:
-  ThreadGroup(int64_t size, Progress progress) : size_(size), next_(size) {
+  ThreadGroup(int64_t size, Progress progress) : size_(size), next_(size), waiting_(size, nullptr) {
     if (progress == Progress::kOwnThread) executor_ = std::jthread([this](std::stop_token stop) { ExecuteAll(stop); });
   }
 
@@ -114,10 +114,12 @@ class ThreadGroup {
     return call;
   }
 
-  void Wait(const Call& call, const CallOptions& options) {
+  void Wait(int64_t rank, const Call& call, const CallOptions& options) {
     const auto deadline = std::chrono::steady_clock::now() +
                           std::chrono::duration_cast<std::chrono::steady_clock::duration>(options.timeout);
     std::unique_lock lock(mutex_);
+    const WaitingMark mark(waiting_[static_cast<size_t>(rank)], &call);
+    if (!aborted_) AbortIfNobodyCanGoOn();
     changed_.wait_until(lock, deadline, [&] { return call.state == Call::State::kDone || aborted_; });
     WaitWhileExecuting(lock, call);
     if (call.state == Call::State::kDone) return;
@@ -149,6 +151,31 @@ class ThreadGroup {
     int64_t first = 0;
     std::deque<std::shared_ptr<Call>> calls;
   };
+
+  // Set while a rank is inside Wait.
+  class WaitingMark {
+   public:
+    WaitingMark(const Call*& place, const Call* call) : place_(place) { place_ = call; }
+    ~WaitingMark() { place_ = nullptr; }
+    WaitingMark(const WaitingMark&) = delete;
+    WaitingMark& operator=(const WaitingMark&) = delete;
+
+   private:
+    const Call*& place_;
+  };
+
+  // Each rank is one thread: when all of them wait for calls that some rank has not made, none ever will. Said at once
+  // instead of after the time-out, and with what each waits for.
+  void AbortIfNobodyCanGoOn() {
+    std::string text;
+    for (size_t rank = 0; rank < waiting_.size(); ++rank) {
+      const Call* call = waiting_[rank];
+      if (!call || call->state != Call::State::kPending) return;
+      text += (text.empty() ? "rank " : "; rank ") + std::to_string(rank) + " for " + Text(call->signature) +
+              ", missing ranks: " + RankList(call->arrived);
+    }
+    AbortLocked(ErrorCode::kInternal, "deadlock: every rank waits: " + text);
+  }
 
   std::shared_ptr<Call> Join(int64_t rank, int stream_id, Signature signature) {
     Stream& stream = streams_[stream_id];
@@ -210,6 +237,7 @@ class ThreadGroup {
   std::condition_variable changed_;
   std::map<int, Stream> streams_;
   std::vector<std::map<int, int64_t>> next_;  // per rank and stream: the number of its next call
+  std::vector<const Call*> waiting_;            // per rank: the call inside whose Wait it is, if any
   std::optional<contract::Error> aborted_;
   std::deque<std::shared_ptr<Call>> complete_;  // all ranks have arrived; for the executor
   std::condition_variable_any work_;
@@ -225,7 +253,7 @@ class ThreadOperation final : public Handle::Operation {
 
   void Wait() override {
     const contract::ScopedRange range(contract::Category::kComm, RangeName(call_->signature.kind));
-    group_->Wait(*call_, options_);
+    group_->Wait(rank_, *call_, options_);
   }
 
  private:

@@ -274,6 +274,22 @@ TEST_P(ThreadCommunicator, ATimeOutNamesTheMissingRanks) {
   }
 }
 
+// Different streams, so no call mismatches: without the look at who waits, only the time-out of 20 s would end this.
+TEST_P(ThreadCommunicator, RanksThatAllWaitForEachOtherLearnSoAtOnce) {
+  Ranks ranks = MakeThreadCommunicators(3, GetParam());
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<Outcome> outcomes = RunRanks(ranks, [](Communicator& comm) {
+    float value = 0;
+    comm.AllReduce({&value, 1, DType::kF32}, Tag("crossed", comm.rank() == 1 ? 1 : 0)).Wait();
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_THAT(outcome.message, HasSubstr("deadlock: every rank waits: rank 0 for all_reduce of 1 F32 \"crossed\", "
+                                           "missing ranks: 1; rank 1 for"));
+    EXPECT_THAT(outcome.message, HasSubstr("missing ranks: 0, 2; rank 2"));
+  }
+}
+
 TEST_P(ThreadCommunicator, AfterATimeOutALateRankIsRefused) {
   Ranks ranks = MakeThreadCommunicators(2, GetParam());
   float a = 1, b = 1;
