@@ -24,42 +24,89 @@ contract::RunConfig Config(int64_t max_live, int64_t threshold = 0, int64_t accu
 
 std::vector<int64_t> Gathers(const contract::RunConfig& config) {
   std::vector<int64_t> gathers;
-  for (const GatherSet& set : GatherSets(ExampleCase(2).model.exact(), config)) gathers.push_back(set.gathers_per_step);
+  for (const GatherSet& group : PlanGathers(ExampleCase(2).model, config).groups) {
+    gathers.push_back(group.gathers_per_step);
+  }
   return gathers;
 }
 
-TEST(GatherSets, GroupByTheUnitsThatReadThem) {
-  const auto sets = GatherSets(ExampleCase(2).model.exact(), Config(1'000'000));
-  ASSERT_EQ(sets.size(), 3u);
-  EXPECT_EQ(sets[0].parameters, (std::vector<size_t>{7, 6, 5, 4, 3, 2}));
-  EXPECT_EQ(sets[1].parameters, std::vector<size_t>{1});
-  EXPECT_EQ(sets[2].parameters, std::vector<size_t>{0});
+using Indices = std::vector<size_t>;
+
+TEST(PlanGathers, GroupsByTheUnitsThatRead) {
+  const GatherPlan plan = PlanGathers(ExampleCase(2).model, Config(1'000'000));
+  ASSERT_EQ(plan.groups.size(), 3u);
+  EXPECT_EQ(plan.groups[0].parameters, (Indices{7, 6, 5, 4, 3, 2}));
+  EXPECT_EQ(plan.groups[1].parameters, Indices{1});
+  EXPECT_EQ(plan.groups[2].parameters, Indices{0});
+  EXPECT_TRUE(plan.persistent.parameters.empty());
 }
 
-TEST(GatherSets, AreGatheredOnceAStepWhereEverythingMayStay) {
+TEST(PlanGathers, GathersOnceAStepWhereEverythingMayStay) {
   EXPECT_EQ(Gathers(Config(1'000'000)), (std::vector<int64_t>{1, 1, 1}));
   EXPECT_EQ(Gathers(Config(1'000'000, 0, 3)), (std::vector<int64_t>{1, 1, 1}));
 }
 
-TEST(GatherSets, AreGatheredForEachUseWhereNothingMayStayButWhatIsUsedNext) {
+TEST(PlanGathers, GathersForEachUseWhereNothingMayStayButWhatIsUsedNext) {
   EXPECT_EQ(Gathers(Config(0)), (std::vector<int64_t>{2, 1, 2}));  // the head's two uses follow each other
   EXPECT_EQ(Gathers(Config(0, 0, 3)), (std::vector<int64_t>{6, 3, 6}));
 }
 
-TEST(GatherSets, StayUpToTheLimitAndNotBeyond) {
+TEST(PlanGathers, LetsGroupsStayUpToTheLimitAndNotBeyond) {
   // embed over the layer: 78 + 33; the layer over the head: 33 + 78.
   EXPECT_EQ(Gathers(Config(111)), (std::vector<int64_t>{1, 1, 1}));
   EXPECT_EQ(Gathers(Config(110)), (std::vector<int64_t>{2, 1, 2}));
 }
 
-TEST(GatherSets, KeepSmallParametersAside) {
-  const auto sets = GatherSets(ExampleCase(2).model.exact(), Config(0, 16));
-  ASSERT_EQ(sets.size(), 3u);
-  EXPECT_EQ(sets[0].parameters, (std::vector<size_t>{7, 6}));
-  EXPECT_EQ(sets[1].parameters, std::vector<size_t>{0});
-  EXPECT_EQ(sets[2].parameters, (std::vector<size_t>{5, 4, 3, 2, 1}));
-  EXPECT_EQ(sets[2].gathers_per_step, 1);
-  EXPECT_EQ(GatherSets(ExampleCase(2).model.exact(), Config(0, 1000)).size(), 1u) << "everything is persistent";
+TEST(PlanGathers, KeepsSmallParametersAside) {
+  const GatherPlan plan = PlanGathers(ExampleCase(2).model, Config(0, 16));
+  ASSERT_EQ(plan.groups.size(), 2u);
+  EXPECT_EQ(plan.groups[0].parameters, (Indices{7, 6}));
+  EXPECT_EQ(plan.groups[1].parameters, Indices{0});
+  EXPECT_EQ(plan.persistent.parameters, (Indices{5, 4, 3, 2, 1}));
+  EXPECT_EQ(plan.persistent.gathers_per_step, 1);
+  const GatherPlan all = PlanGathers(ExampleCase(2).model, Config(0, 1000));
+  EXPECT_TRUE(all.groups.empty());
+  EXPECT_EQ(all.persistent.parameters.size(), 8u);
+}
+
+TEST(PlanGathers, HoldsDuringAUseWhatItReadsAndWhatStays) {
+  contract::RunConfig config = Config(0);
+  config.prefetch_bucket_elems = 0;
+  using Live = std::vector<Indices>;
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, config).live, (Live{{1, 2}, {0}, {2}, {2}, {0}}));
+  config.max_live_elems = 111;
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, config).live, (Live{{1, 2}, {0, 2}, {0, 2}, {0, 2}, {0}}));
+  config.accumulation_steps = 2;  // pos may stay over head and layer only if 126 elements may be live
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, config).live,
+            (Live{{1, 2}, {0, 2}, {0, 2}, {0, 2}, {0, 2}, {1, 2}, {0, 2}, {0, 2}, {0, 2}, {0}}));
+}
+
+TEST(PlanGathers, HoldsWhatComesEarlyFromTheUseBeforeWhichItIsPosted) {
+  contract::RunConfig config = Config(126);
+  using Live = std::vector<Indices>;
+  config.prefetch_bucket_elems = 78;
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, config).live, (Live{{0, 1, 2}, {0, 2}, {0, 2}, {0, 2}, {0}}));
+  config.prefetch_bucket_elems = 77;
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, config).live, (Live{{1, 2}, {0, 2}, {0, 2}, {0, 2}, {0}}));
+}
+
+// Persistent but for the two matrices of each MLP: groups are layer 1, layer 0 (42 each) and embed (33). Nothing stays
+// but the head; a group of 42 comes early only after embed, and embed waits where it does not fit.
+TEST(PlanGathers, LetsNothingOvertakeWhatDoesNotFit) {
+  contract::ModelSpec model = ExampleCase(2).model;
+  model.exact().layers = 2;
+  contract::RunConfig config = Config(84, 16);
+  config.prefetch_bucket_elems = 1'000'000;
+  // Waits by length: embed over layers 0 and 1 (uses 1, 2: 42 + 33), then layer 1 over the head (33 + 42); layer 0 over
+  // uses 2 ... 5 would make 117 at use 2. Layer 0 comes early to use 0 (33 + 42); layer 1 does not fit there, nor at
+  // use
+  // 1. The second residence of layer 0, from use 6, fits at use 5 only: 42 + 42.
+  using Live = std::vector<Indices>;
+  EXPECT_EQ(PlanGathers(model, config).live, (Live{{1, 2}, {1, 2}, {0, 2}, {0, 2}, {0, 2}, {0, 1}, {1}}));
+  config.max_live_elems = 83;
+  EXPECT_EQ(PlanGathers(model, config).live, (Live{{1, 2}, {1, 2}, {0, 2}, {0, 2}, {0, 2}, {0}, {1}}));
+  config.prefetch_bucket_elems = 41;
+  EXPECT_EQ(PlanGathers(model, config).live, (Live{{2}, {1, 2}, {0, 2}, {0, 2}, {0, 2}, {0}, {1}}));
 }
 
 TEST(ExpectedComm, OfStageThreeIsTheSumByHand) {
