@@ -10,11 +10,16 @@ int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 
 }  // namespace
 
-std::vector<size_t> ReverseCanonicalOrder(const contract::ModelSpec& model) {
+std::vector<size_t> TrainedInReverseOrder(const contract::ModelSpec& model) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
   std::vector<size_t> order;
-  for (size_t parameter = contract::Parameters(model).size(); parameter-- > 0;) order.push_back(parameter);
+  for (size_t parameter = parameters.size(); parameter-- > 0;) {
+    if (!parameters[parameter].frozen) order.push_back(parameter);
+  }
   return order;
 }
+
+int64_t AlignedElems(int64_t elems) { return RoundUp(elems, kAlignElems); }
 
 std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const contract::RunConfig& config,
                                        const std::vector<size_t>& parameters) {
@@ -30,7 +35,7 @@ std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const c
     const int64_t elems = specs[parameter].numel();
     if (open_elems + elems > config.reduce_bucket_elems) close();
     open_elems += elems;
-    open_aligned += RoundUp(elems, kAlignElems);
+    open_aligned += AlignedElems(elems);
   }
   close();
   return padded;

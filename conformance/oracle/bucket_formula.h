@@ -12,8 +12,11 @@
 
 namespace plumbline::conformance {
 
-// All parameters (canonical indices), as they are walked under stages 0 to 2.
-std::vector<size_t> ReverseCanonicalOrder(const contract::ModelSpec& model);
+// The parameters that are not frozen (canonical indices), as they are walked under stages 0 to 2.
+std::vector<size_t> TrainedInReverseOrder(const contract::ModelSpec& model);
+
+// `elems` rounded up to where the next parameter may begin.
+int64_t AlignedElems(int64_t elems);
 
 // Padded lengths, in elements, of the buckets of these parameters (canonical indices), taken in this order.
 std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const contract::RunConfig& config,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "conformance/oracle/testing/example_gpt2.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -15,7 +16,7 @@ using Lengths = std::vector<int64_t>;
 Lengths OfWholeModel(int64_t bucket_elems, int64_t world) {
   contract::Case spec = ExampleCase(world);
   spec.config.reduce_bucket_elems = bucket_elems;
-  return PaddedBucketElems(spec.model, spec.config, ReverseCanonicalOrder(spec.model));
+  return PaddedBucketElems(spec.model, spec.config, TrainedInReverseOrder(spec.model));
 }
 
 TEST(PaddedBucketElems, AlignsEachParameterAndPadsTheBucketToTheWorld) {
@@ -42,6 +43,23 @@ TEST(PaddedBucketElems, CountsElementsWithoutPaddingAgainstTheBucketSize) {
 TEST(PaddedBucketElems, OfNoParametersAreNone) {
   const contract::Case spec = ExampleCase(3);
   EXPECT_TRUE(PaddedBucketElems(spec.model, spec.config, {}).empty());
+}
+
+TEST(TrainedInReverseOrder, LeavesFrozenParametersOutAndKeepsUnusedOnes) {
+  contract::Case spec = ExampleGpt2(2, 1);
+  spec.model.gpt2().unused = true;
+  spec.model.gpt2().frozen = {"embed.weight", "layers.0.attn.qkv.weight", "norm.bias"};
+  EXPECT_EQ(TrainedInReverseOrder(spec.model), (std::vector<size_t>{16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 3, 2, 1}));
+}
+
+TEST(PaddedBucketElems, HasNoSpaceForFrozenParameters) {
+  contract::Case spec = ExampleGpt2(3, 1);
+  const auto padded = [&] { return PaddedBucketElems(spec.model, spec.config, TrainedInReverseOrder(spec.model)); };
+  EXPECT_EQ(padded(), Lengths{576});
+  spec.model.gpt2().frozen = {"layers.0.attn.qkv.weight", "norm.bias"};
+  EXPECT_EQ(padded(), Lengths{480});
+  spec.config.data_degree = 7;
+  EXPECT_EQ(padded(), Lengths{672});
 }
 
 }  // namespace

@@ -17,16 +17,21 @@ struct Group {
   int64_t elems = 0;
 };
 
+// A frozen parameter is neither this nor in a group.
 bool IsPersistent(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
-  return parameter.numel() < config.persistence_threshold_elems;
+  return !parameter.frozen && parameter.numel() < config.persistence_threshold_elems;
 }
 
-// Parameters that are not persistent, by the set of units that read them; by largest index, descending.
+bool IsGathered(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
+  return !parameter.frozen && !IsPersistent(parameter, config);
+}
+
+// Parameters that are gathered, by the set of units that read them; by largest index, descending.
 std::vector<Group> Groups(const std::vector<contract::ParameterSpec>& parameters,
                           const std::vector<std::vector<size_t>>& reads, const contract::RunConfig& config) {
   std::map<std::set<size_t>, Group> by_units;
   for (size_t parameter = parameters.size(); parameter-- > 0;) {
-    if (IsPersistent(parameters[parameter], config)) continue;
+    if (!IsGathered(parameters[parameter], config)) continue;
     std::set<size_t> readers;
     for (size_t unit = 0; unit < reads.size(); ++unit) {
       if (std::find(reads[unit].begin(), reads[unit].end(), parameter) != reads[unit].end()) readers.insert(unit);

@@ -19,8 +19,9 @@ struct GatherSet {
   int64_t gathers_per_step = 0;
 };
 
+// Frozen parameters are in none of its sets.
 struct GatherPlan {
-  std::vector<GatherSet> groups;  // in their order
+  std::vector<GatherSet> groups;  // in their order; one that no unit uses is never gathered
   GatherSet persistent;           // may be without parameters; gathered once, after the update
   // For each use of a step: the groups that are gathered or being gathered during it, ascending.
   std::vector<std::vector<size_t>> live;

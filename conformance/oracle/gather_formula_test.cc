@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/oracle/ledger_check.h"
+#include "conformance/oracle/testing/example_gpt2.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -116,6 +117,46 @@ TEST(ExpectedComm, OfStageThreeIsTheSumByHand) {
   EXPECT_EQ(counts.at("reduce_scatter"), (CommCount{9, 3 * 4 * (192 + 64 + 64)}));
   // Six uses of the layer, three of pos; embed: nine uses, of which the head's pairs stay.
   EXPECT_EQ(counts.at("all_gather"), (CommCount{6 + 3 + 6, 4 * (6 * 192 + 3 * 64 + 6 * 64)}));
+}
+
+// Groups of the tied model: norm (8 elements), layer (163), pos (20), embed (44).
+TEST(PlanGathers, OfGpt2GroupsTheLastNormApartFromATiedHead) {
+  const contract::Case spec = ExampleGpt2(2, 3);
+  const GatherPlan plan = PlanGathers(spec.model, spec.config);
+  ASSERT_EQ(plan.groups.size(), 4u);
+  EXPECT_EQ(plan.groups[0].parameters, (Indices{15, 14}));
+  EXPECT_EQ(plan.groups[1].parameters, (Indices{13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2}));
+  EXPECT_EQ(plan.groups[2].parameters, Indices{1});
+  EXPECT_EQ(plan.groups[3].parameters, Indices{0});
+  EXPECT_EQ(plan.live, (std::vector<Indices>{{2, 3}, {1}, {0, 3}, {0, 3}, {1}}));
+}
+
+TEST(PlanGathers, OfGpt2NeverGathersTheUnusedParameter) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().tied_head = false;
+  spec.model.gpt2().unused = true;
+  spec.config.max_live_elems = spec.config.prefetch_bucket_elems = 1'000'000;
+  const GatherPlan plan = PlanGathers(spec.model, spec.config);
+  ASSERT_EQ(plan.groups.size(), 4u);
+  EXPECT_EQ(plan.groups[0].parameters, Indices{17});
+  EXPECT_EQ(plan.groups[0].gathers_per_step, 0);
+  EXPECT_EQ(plan.groups[1].parameters, (Indices{16, 15, 14}));
+  EXPECT_EQ(plan.groups[3].parameters, (Indices{1, 0}));
+  EXPECT_EQ(plan.live, (std::vector<Indices>{{1, 2, 3}, {1, 2}, {1, 2}, {1, 2}, {2}}));
+}
+
+TEST(PlanGathers, LeavesFrozenParametersOutOfGroupsSizesAndThePersistentSet) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().frozen = {"pos.weight", "layers.0.attn.qkv.weight", "norm.bias"};
+  spec.config.max_live_elems = 44 + 163 - 48;  // embed over a layer without its largest matrix
+  const GatherPlan plan = PlanGathers(spec.model, spec.config);
+  ASSERT_EQ(plan.groups.size(), 3u);
+  EXPECT_EQ(plan.groups[0].parameters, Indices{14});
+  EXPECT_EQ(plan.groups[1].parameters, (Indices{13, 12, 11, 10, 9, 8, 7, 6, 5, 3, 2}));
+  EXPECT_EQ(plan.groups[2].parameters, Indices{0});
+  EXPECT_EQ(plan.groups[2].gathers_per_step, 1);
+  spec.config.persistence_threshold_elems = 5;
+  EXPECT_EQ(PlanGathers(spec.model, spec.config).persistent.parameters, (Indices{14, 13, 9, 8, 7, 3, 2}));
 }
 
 }  // namespace

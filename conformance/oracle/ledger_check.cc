@@ -17,6 +17,7 @@ using reports::CheckRecord;
 
 constexpr int64_t kScalarBytes = 8;
 constexpr int64_t kGradientBytes = 4;
+constexpr int64_t kNormBytes = 21 * 8;  // sum of squares of the sharded gradient, and what is not finite in it
 
 using Counts = std::map<std::string, CommCount>;
 
@@ -25,9 +26,9 @@ void Add(Counts& counts, const char* kind, int64_t calls, int64_t bytes) {
   counts[kind].bytes += calls * bytes;
 }
 
-// Stages 0 to 2: one list of buckets, over all parameters in reverse canonical order.
+// Stages 0 to 2: one list of buckets.
 void AddWholeModel(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
-  for (int64_t elems : PaddedBucketElems(model, config, ReverseCanonicalOrder(model))) {
+  for (int64_t elems : PaddedBucketElems(model, config, TrainedInReverseOrder(model))) {
     if (config.zero_stage == 0) {
       Add(counts, "all_reduce", 1, kGradientBytes * elems);
       continue;
@@ -71,6 +72,7 @@ std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, 
   Counts expected;
   if (config.data_degree == 1) return expected;
   Add(expected, "all_reduce", 2, kScalarBytes);
+  if (!model.is_exact() && config.zero_stage > 0) Add(expected, "all_reduce", 1, kNormBytes);
   if (config.zero_stage == 3) {
     AddGatherSets(model, config, expected);
   } else {

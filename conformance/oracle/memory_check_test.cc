@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "conformance/oracle/memory_formula.h"
+#include "conformance/oracle/testing/example_gpt2.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -148,6 +149,30 @@ TEST(CheckMemory, IsVacuousWhereNothingWasTraced) {
   for (bool required : {false, true}) {
     EXPECT_EQ(CheckMemory(Tight(), traces, required).outcome, CheckOutcome::kVacuous);
     EXPECT_EQ(CheckMemory(Tight(), {}, required).outcome, CheckOutcome::kVacuous);
+  }
+}
+
+// A frozen embed of 64 padded elements beside 512 trained ones, on two ranks: what shows that it is not frozen.
+TEST(CheckMemory, FailsStateAndGradientsOfFrozenParameters) {
+  contract::Case spec = ExampleGpt2(2, 1);
+  spec.model.gpt2().frozen = {"embed.weight"};
+  const struct {
+    const char* category;
+    int64_t right, wrong;
+  } kTable[] = {
+      {"optimizer_state", 12 * 256, 12 * 256 + 4 * 64},  // a master copy, which no update reads
+      {"optimizer_state", 12 * 256, 12 * 288},           // in the buckets like any other
+      {"gradients", 4 * (512 + 256), 4 * (576 + 288)},
+      {"weights", 4 * (512 + 64), 4 * (512 + 32)},  // sharded
+      {"weights", 4 * (512 + 64), 4 * 512},         // forgotten in the books
+      {"weights", 4 * (512 + 64), 4 * (512 + 44)},  // without its padding
+  };
+  for (const auto& [category, right, wrong] : kTable) {
+    std::vector<Trace> traces = TracesOf(spec);
+    ASSERT_EQ(CheckMemory(spec, traces, true).outcome, CheckOutcome::kPass);
+    ASSERT_EQ(traces[1].steps[0].memory_peak_bytes[category], right);
+    traces[1].steps[0].memory_peak_bytes[category] = wrong;
+    EXPECT_EQ(CheckMemory(spec, traces, true).outcome, CheckOutcome::kFail) << category << " " << wrong;
   }
 }
 

@@ -33,7 +33,7 @@ int64_t Padded(const contract::ModelSpec& model, const contract::RunConfig& conf
 }
 
 PaddedElems OfWholeModel(const contract::ModelSpec& model, const contract::RunConfig& config) {
-  return {Padded(model, config, ReverseCanonicalOrder(model)), 0, 0};
+  return {Padded(model, config, TrainedInReverseOrder(model)), 0, 0};
 }
 
 PaddedElems OfGatherPlan(const contract::ModelSpec& model, const contract::RunConfig& config) {
@@ -55,6 +55,15 @@ int64_t StatesOfAnElement(const contract::RunConfig& config) {
   return 1 + (contract::HasMoment(config) ? 1 : 0) + (contract::HasSecondMoment(config) ? 1 : 0);
 }
 
+// Working weights of frozen parameters, which are in no bucket (F).
+int64_t FrozenElems(const contract::ModelSpec& model) {
+  int64_t elems = 0;
+  for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
+    if (parameter.frozen) elems += AlignedElems(parameter.numel());
+  }
+  return elems;
+}
+
 }  // namespace
 
 std::map<std::string, int64_t> ExpectedMemoryPeak(const contract::ModelSpec& model, const contract::RunConfig& config) {
@@ -63,7 +72,7 @@ std::map<std::string, int64_t> ExpectedMemoryPeak(const contract::ModelSpec& mod
   const int64_t part = config.zero_stage == 0 ? elems.all() : elems.all() / config.data_degree;  // S
   const bool arrives_apart = config.zero_stage >= 2 && config.accumulation_steps > 1;
   return {
-      {"weights", storage_bytes * (elems.whole + elems.gathered / config.data_degree)},
+      {"weights", storage_bytes * (elems.whole + elems.gathered / config.data_degree + FrozenElems(model))},
       {"gathered_weights", storage_bytes * elems.peak_gathered},
       {"gradients", kF32Bytes * (elems.all() + (config.zero_stage == 0 ? 0 : part))},
       {"optimizer_state", kF32Bytes * StatesOfAnElement(config) * part},

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "conformance/oracle/testing/example_gpt2.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -178,6 +179,73 @@ TEST(ExpectedMemoryPeak, WithoutPaddingIsTheTextbooksMultipleOfPsi) {
   EXPECT_EQ(states(3), 8 * psi + 12 * psi / 4);
   spec.config.persistence_threshold_elems = 0;  // the largest that is gathered at one time is a layer, 3/4 of psi
   EXPECT_EQ(states(3), 4 * psi + 16 * psi / 4 + 4 * psi * 3 / 4);
+}
+
+// The tied model in one bucket: 576 elements, for two and for three ranks; its activations take 6560 bytes.
+TEST(ExpectedMemoryPeak, OfGpt2KeepsTwoMomentsUnderAdamW) {
+  EXPECT_EQ(PeaksOf(ExampleGpt2(3, 0)), (Peaks{{"weights", 4 * 576},
+                                               {"gathered_weights", 0},
+                                               {"gradients", 4 * 576},
+                                               {"optimizer_state", 12 * 576},
+                                               {"communication", 0},
+                                               {"activations", 6560}}));
+  EXPECT_EQ(PeaksOf(ExampleGpt2(3, 2)), (Peaks{{"weights", 4 * 576},
+                                               {"gathered_weights", 0},
+                                               {"gradients", 4 * 576 + 4 * 192},
+                                               {"optimizer_state", 12 * 192},
+                                               {"communication", 0},
+                                               {"activations", 6560}}));
+}
+
+TEST(ExpectedMemoryPeak, OfGpt2KeepsAMomentUnderSgdOnlyWithMomentum) {
+  contract::Case spec = ExampleGpt2(3, 1);
+  spec.config.optimizer = OptimizerKind::kSgd;
+  EXPECT_EQ(PeaksOf(spec)["optimizer_state"], 4 * 192);
+  spec.config.params.momentum = 0.5;
+  EXPECT_EQ(PeaksOf(spec)["optimizer_state"], 8 * 192);
+}
+
+// Groups for two ranks: norm 64, layer 448, pos 64, embed 64; bf16.
+TEST(ExpectedMemoryPeak, OfGpt2GathersLikeFamilyExact) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.config.storage = DType::kBF16;
+  spec.config.accumulation_steps = 2;
+  EXPECT_EQ(PeaksOf(spec), (Peaks{{"weights", 2 * 320},
+                                  {"gathered_weights", 2 * 448},
+                                  {"gradients", 4 * 640 + 4 * 320},
+                                  {"optimizer_state", 12 * 320},
+                                  {"communication", 4 * 320},
+                                  {"activations", 4280}}));
+  spec.config.max_live_elems = 1'000'000;  // everything stays from its first use on
+  EXPECT_EQ(PeaksOf(spec)["gathered_weights"], 2 * 640);
+}
+
+TEST(ExpectedMemoryPeak, OfGpt2HoldsTheUnusedParameterSharded) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().unused = true;
+  spec.config.max_live_elems = spec.config.prefetch_bucket_elems = 1'000'000;
+  EXPECT_EQ(PeaksOf(spec)["weights"], 4 * (640 + 64) / 2);
+  EXPECT_EQ(PeaksOf(spec)["gathered_weights"], 4 * 640);
+  EXPECT_EQ(PeaksOf(spec)["optimizer_state"], 12 * (640 + 64) / 2);
+}
+
+// embed, tied, and one bias: 64 and 32 elements that are in no bucket.
+TEST(ExpectedMemoryPeak, OfGpt2HoldsFrozenWeightsWholeAndNothingElseOfThem) {
+  contract::Case spec = ExampleGpt2(3, 0);
+  spec.model.gpt2().frozen = {"norm.bias", "embed.weight"};
+  for (const int64_t stage : {0, 1, 2}) {
+    spec.config.zero_stage = stage;
+    EXPECT_EQ(PeaksOf(spec)["weights"], 4 * (480 + 96)) << stage;
+    EXPECT_EQ(PeaksOf(spec)["gradients"], 4 * 480 + (stage > 0 ? 4 * 160 : 0)) << stage;
+    EXPECT_EQ(PeaksOf(spec)["optimizer_state"], stage > 0 ? 12 * 160 : 12 * 480) << stage;
+  }
+  spec.config.zero_stage = 3;  // three ranks: norm.weight 96, layer 480, pos 96
+  EXPECT_EQ(PeaksOf(spec)["weights"], 4 * (672 / 3 + 96));
+  EXPECT_EQ(PeaksOf(spec)["gathered_weights"], 4 * 480);
+  spec.config.persistence_threshold_elems = 1000;
+  EXPECT_EQ(PeaksOf(spec)["weights"], 4 * (480 + 96));
+  spec.config.data_degree = 97;
+  EXPECT_EQ(PeaksOf(spec)["weights"], 4 * (32 * 97 + 96));
 }
 
 }  // namespace

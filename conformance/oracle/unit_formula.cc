@@ -30,11 +30,26 @@ ModelUnits DecoderUnits(int64_t layers, size_t parameters_of_a_layer, std::vecto
   return units;
 }
 
+// The head reads the last norm and its own or the embedding's matrix. What takes part in nothing is a unit without use.
+ModelUnits OfGpt2(const contract::Gpt2Spec& model) {
+  constexpr size_t kParametersOfALayer = 12;
+  const size_t norm = kFirstOfLayers + kParametersOfALayer * static_cast<size_t>(model.layers);
+  const size_t end_of_norm = norm + 2;
+  ModelUnits units =
+      DecoderUnits(model.layers, kParametersOfALayer, {norm, norm + 1, model.tied_head ? kEmbed : end_of_norm});
+  if (model.unused) units.reads.push_back({model.tied_head ? end_of_norm : end_of_norm + 1});
+  return units;
+}
+
+ModelUnits OfExact(const contract::ExactSpec& model) {
+  constexpr size_t kParametersOfALayer = 6;
+  return DecoderUnits(model.layers, kParametersOfALayer, {kEmbed});
+}
+
 }  // namespace
 
 ModelUnits UnitsOf(const contract::ModelSpec& model) {
-  constexpr size_t kExactParametersOfALayer = 6;
-  return DecoderUnits(model.exact().layers, kExactParametersOfALayer, {kEmbed});
+  return model.is_exact() ? OfExact(model.exact()) : OfGpt2(model.gpt2());
 }
 
 }  // namespace plumbline::conformance
