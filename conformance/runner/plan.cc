@@ -18,9 +18,13 @@ namespace {
 
 using contract::DType;
 
-CaseList AllLayouts() {
-  CaseList list = ExactCases();
-  Append(list, Gpt2Cases());
+// Made once: the covering arrays take a tenth of a second.
+const CaseList& AllLayouts() {
+  static const CaseList list = [] {
+    CaseList all = ExactCases();
+    Append(all, Gpt2Cases());
+    return all;
+  }();
   return list;
 }
 
@@ -161,7 +165,7 @@ std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOption
   constexpr double kMaxTimeoutSeconds = 20;
   PlanOptions options = given;
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
-  const CaseList list = AllLayouts();
+  const CaseList& list = AllLayouts();
   std::vector<PlannedCase> chosen;
   for (const WantedAxes& wanted : DefectLayouts(family)) {
     const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
