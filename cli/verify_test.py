@@ -360,6 +360,82 @@ for id, entry in each(): run_one(entry, change)
         self.assertEqual(done.returncode, 1, "nothing passed")
 
 
+class RealFamily(Case):
+    """One gpt2 case, by an engine that is ours but for one lie in what it writes."""
+
+    FILTER = "gpt2/untied-sgd/data2-*"
+    # `scale(path, prefix, factor)` multiplies the F32 tensors of a safetensors file whose names begin so.
+    TOOLS = """
+import struct
+def scale(path, prefix, factor):
+    data = bytearray(path.read_bytes())
+    size = struct.unpack('<Q', data[:8])[0]
+    for name, tensor in json.loads(data[8:8 + size]).items():
+        if name == '__metadata__' or not name.startswith(prefix): continue
+        begin, end = (8 + size + offset for offset in tensor['data_offsets'])
+        count = (end - begin) // 4
+        values = struct.unpack('<%df' % count, data[begin:end])
+        data[begin:end] = struct.pack('<%df' % count, *(factor * value for value in values))
+    path.write_bytes(data)
+def lie(part, in_dumps=None, in_trace=None):
+    for id, entry in each():
+        mine = id.endswith('/' + part) if part else id.count('/') == 2
+        run_one(entry, in_trace if mine and in_trace else lambda text: text)
+        if mine and in_dumps:
+            for path in pathlib.Path(entry['out']).glob('rank*/tensors-*'): in_dumps(path)
+def line(number, change):
+    def apply(text):
+        lines = text.splitlines()
+        step = json.loads(lines[number])
+        change(step)
+        lines[number] = json.dumps(step)
+        return '\\n'.join(lines) + '\\n'
+    return apply
+def flip(step): step['weight'][2][3] = '%016x' % (int(step['weight'][2][3], 16) ^ 1)
+"""
+
+    def check(self, lie, verdict, check=None, message=""):
+        engine = self.engine("engine%d" % len(list(self.dir.iterdir())), {"run": self.TOOLS + lie})
+        done, record = self.verify("--filter", self.FILTER, "--engine", engine)
+        self.assertGreater(len(record["cases"]), 0)
+        for case in record["cases"]:
+            self.assertEqual(case["verdict"], verdict, case["message"])
+            failed = {entry["name"] for entry in case["checks"] if entry["outcome"] == "fail"}
+            self.assertEqual(failed, {check} if check else set(), case["message"])
+            self.assertIn(message, case["message"])
+        self.assertEqual(done.returncode, 0 if verdict == "PASS" else 1)
+
+    def test_the_truth_passes(self):
+        self.check("lie('')", "PASS")
+
+    def test_a_gradient_too_small_by_a_twentieth_fails(self):
+        how = "lie('step2', in_dumps=lambda path: scale(path, 'gradient/layers.1.mlp.down.weight@', 0.95))"
+        engine = self.engine("engine", {"run": self.TOOLS + how})
+        done, record = self.verify("--filter", self.FILTER, "--engine", engine)
+        for case in record["cases"]:
+            failed = {entry["name"] for entry in case["checks"] if entry["outcome"] == "fail"}
+            self.assertIn("gradient", failed)  # and the update no longer follows from it
+            self.assertIn("layers.1.mlp.down.weight", case["message"])
+
+    def test_a_weight_that_is_not_what_the_update_gives_fails(self):
+        self.check("lie('step1', in_dumps=lambda path: scale(path, 'master/norm.bias@', 1.01))", "FAIL", "update", "norm.bias")
+
+    def test_a_repeated_run_that_differs_in_a_bit_fails(self):
+        self.check("lie('again', in_trace=line(5, flip))", "FAIL", "relation")
+
+    def test_a_resumed_run_that_differs_in_a_bit_fails(self):
+        self.check("lie('resumed', in_trace=line(3, flip))", "FAIL", "relation")
+
+    def test_a_related_layout_that_differs_in_a_bit_fails(self):
+        self.check("lie('related', in_trace=line(10, flip))", "FAIL", "relation")
+
+    def test_a_learning_rate_that_is_not_the_schedules_fails(self):
+        self.check("lie('step11', in_trace=line(1, lambda step: step.update(lr=[0.4])))", "FAIL", "update", "lr")
+
+    def test_nan_never_passes(self):
+        self.check("lie('step0', in_dumps=lambda path: scale(path, 'gradient/pos.weight@', float('nan')))", "FAIL")
+
+
 class Interrupts(Case):
     def test_ctrl_c_leaves_a_valid_partial_record_and_no_process(self):
         out = self.dir / "out"

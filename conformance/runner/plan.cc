@@ -138,7 +138,8 @@ Plan MakePlan(const PlanOptions& options) {
 
 std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec) {
   const auto lacks = [](const std::string& what) { return "the engine's description does not list " + what; };
-  const std::string storage = spec.config.storage == DType::kBF16 ? "bf16" : "fp32";
+  const DType type = spec.config.storage;
+  const std::string storage = type == DType::kBF16 ? "bf16" : type == DType::kF64 ? "fp64" : "fp32";
   const std::string optimizer(contract::Name(spec.config.optimizer));
   const auto& stages = description.zero_stages;
   const std::string family(spec.model.family());

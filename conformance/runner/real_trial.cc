@@ -119,6 +119,7 @@ Judgement RealTrial::Judge() const {
     return judgement;
   }
   AddTraceChecks(judgement);
+  judgement.checks.push_back(truth_.truth_check());
   AddStepChecks(judgement);
   AddUpdateCheck(judgement);
   AddRelations(judgement);

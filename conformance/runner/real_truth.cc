@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "conformance/contract/batch_source.h"
-#include "conformance/contract/error.h"
+#include "conformance/oracle/truth_check.h"
 #include "conformance/runner/observation.h"
 
 namespace plumbline::conformance {
@@ -136,19 +136,20 @@ std::vector<StepSight> RealLineTask::sights() const {
 }
 
 void RealTruth::MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain) {
-  const auto line = [&](const char* name, const contract::RunConfig& config,
-                        const contract::EngineDescription& description, DType storage, bool with_trajectory) {
-    const std::string id = "truth/" + problem_.name + "/" + name + (storage == DType::kBF16 ? "-bf16" : "-fp32");
-    return std::make_unique<RealLineTask>(CaseOf(problem_, id, config, options_), description, Starts(storage),
-                                          with_trajectory);
+  const auto line = [&](const std::string& name, const contract::RunConfig& config,
+                        const contract::EngineDescription& description, DType starts, bool with_trajectory) {
+    return std::make_unique<RealLineTask>(CaseOf(problem_, "truth/" + problem_.name + "/" + name, config, options_),
+                                          description, Starts(starts), with_trajectory);
   };
   for (DType storage : kStorages) {
+    const std::string type = storage == DType::kBF16 ? "-bf16" : "-fp32";
     Lines& lines = lines_[storage];
     // The reference computes in fp64 whatever the storage type; only the states differ.
-    lines.truth = line("truth", problem_.plain, reference, storage, false);
-    lines.plain = line("plain", PlainLayout(problem_, storage), plain, storage, true);
-    lines.other_plain = line("other_plain", OtherPlainLayout(problem_, storage), plain, storage, true);
+    lines.truth = line("truth" + type, problem_.plain, reference, storage, false);
+    lines.plain = line("plain" + type, PlainLayout(problem_, storage), plain, storage, true);
+    lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), plain, storage, true);
   }
+  witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), plain, DType::kF32, false);
 }
 
 std::vector<RunTask*> RealTruth::truth_lines() {
@@ -163,6 +164,7 @@ std::vector<RunTask*> RealTruth::plain_lines() {
     tasks.push_back(lines.plain.get());
     tasks.push_back(lines.other_plain.get());
   }
+  tasks.push_back(witness_.get());
   return tasks;
 }
 
@@ -172,9 +174,21 @@ void RealTruth::Finish() {
     for (const RealLineTask* line : {lines.truth.get(), lines.plain.get(), lines.other_plain.get()}) {
       if (error_.empty()) error_ = line->error();
     }
-    if (!error_.empty()) return;
+  }
+  if (error_.empty()) error_ = witness_->error();
+  if (!error_.empty()) return;
+  for (auto& [storage, lines] : lines_) {
     yardsticks_[storage] = {lines.truth->sights(), lines.plain->sights(), lines.other_plain->sights()};
   }
+  CheckWitness();
+}
+
+void RealTruth::CheckWitness() {
+  RealResult result =
+      CheckTruth(problem_.model, problem_.plain.train_batch_size, yardstick(DType::kF32).truth, witness_->sights());
+  truth_check_ = std::move(result.check);
+  if (truth_check_.outcome == reports::CheckOutcome::kPass) return;
+  error_ = "reference and witness disagree in fp64: " + truth_check_.detail;
 }
 
 }  // namespace plumbline::conformance

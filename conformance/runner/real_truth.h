@@ -2,9 +2,10 @@
 // What a problem of a real family is judged by: the states that single steps begin at, the truth of these steps (fp64),
 // and two plain engines on them in each storage type.
 //
-// First the reference trains the problem once: that gives the states and the truth's losses. Then reference and plain
-// engines make single steps from these states. Where storage is bf16 the injected master weights are rounded to it, so
-// that all compute from the same weights.
+// A second engine in fp64, the witness, must agree with the reference on every one of the fp32 steps, or there is no
+// truth. First the reference trains the problem once: that gives the states and the truth's losses. Then reference and
+// plain engines make single steps from these states. Where storage is bf16 the injected master weights are rounded to
+// it, so that all compute from the same weights.
 #pragma once
 
 #include <map>
@@ -85,6 +86,7 @@ class RealTruth {
   void Finish();
 
   const std::string& error() const { return error_; }
+  const reports::CheckRecord& truth_check() const { return truth_check_; }  // reference against witness
   RealStarts Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
   const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
   const std::vector<double>& losses() const { return trajectory_.losses(); }
@@ -98,10 +100,14 @@ class RealTruth {
     std::unique_ptr<RealLineTask> truth, plain, other_plain;
   };
 
+  void CheckWitness();
+
   Problem problem_;
   PlanOptions options_;
   RealTrajectoryTask trajectory_;
   std::map<contract::DType, Lines> lines_;
+  std::unique_ptr<RealLineTask> witness_;  // fp64, from the states of fp32
+  reports::CheckRecord truth_check_;
   std::map<contract::DType, Yardstick> yardsticks_;
   std::string error_;
 };
