@@ -108,7 +108,7 @@ class Merger {
 
   void MergeStep(int64_t step) {
     const StepRecord& first = ranks_.front().steps[static_cast<size_t>(step)];
-    StepDigest merged{first.loss, first.tokens, {}};
+    StepDigest merged{first.loss, first.tokens, first.real, {}};
     CompareScalars(step, first);
     for (TensorKind kind : contract::kTensorKinds) MergeKind(step, kind, merged);
     run_.steps.push_back(std::move(merged));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace plumbline::conformance {
 struct StepDigest {
   double loss = 0;
   int64_t tokens = 0;
+  std::optional<contract::RealStep> real;  // the real families
   // [TensorKind][tensor in canonical order]; empty where the optimizer keeps no such thing.
   std::vector<contract::Digest> tensors[contract::kNumTensorKinds];
 };

@@ -120,7 +120,7 @@ contract::EngineDescription Describe() {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump"};
+  description.features = {"dropout", "grouped_heads", "dump", "deterministic"};
   return description;
 }
 
