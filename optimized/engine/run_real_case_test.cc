@@ -89,12 +89,13 @@ void ExpectSameBits(const std::vector<Layout>& layouts, const RealOptions& optio
   }
 }
 
-// Buckets below, at and above the largest parameter (432), and one for all; limits of ZeRO 3 that split and keep.
+const std::vector<int64_t> kBuckets = {1, 200, kNoLimit};
+
+// Limits of ZeRO 3 that split and keep, with and without prefetch and overlap, are dealt out in turn.
 std::vector<Layout> LayoutsOfStages(const std::vector<int64_t>& stages, int64_t degree, int64_t accumulation,
-                                    DType storage) {
+                                    DType storage, const std::vector<int64_t>& buckets = kBuckets) {
   const std::vector<testing::Limits> limits = {
       {true, 0, 0, 0}, {false, 300, 13, 800}, {true, 50'000'000, 61, 1'000'000'000}};
-  const std::vector<int64_t> buckets = {1, 431, 432, 433, kNoLimit};
   std::vector<Layout> layouts;
   size_t i = 0;
   for (const int64_t stage : stages) {
@@ -111,6 +112,15 @@ TEST(RunRealCase, EveryStageBucketAndLimitGivesTheSameBitsWithOneMicroBatch) {
       ExpectSameBits(LayoutsOfStages({0, 1, 2, 3}, 3, 1, storage), options);
     }
   }
+}
+
+// Of a norm (12), of the largest parameter (432), and of all of them.
+TEST(RunRealCase, BucketsBelowAtAndAboveASizeGiveTheSameBits) {
+  const CaseData data = MakeRealCase({});
+  int64_t total = 0;
+  for (const contract::ParameterSpec& p : data.parameters) total += p.numel();
+  ExpectSameBits(
+      LayoutsOfStages({0, 1, 2, 3}, 3, 1, DType::kBF16, {11, 12, 13, 431, 432, 433, total - 1, total, total + 1}), {});
 }
 
 // Stages 0 and 1 add a rank's micro-batches before the sum over ranks, 2 and 3 after it.
