@@ -422,6 +422,35 @@ void ExpectTheSameFromStepTwoOn(CaseData data, int64_t num_updates) {
   EXPECT_EQ(rest.losses, (std::vector<double>{whole.losses[2], whole.losses[3]}));
 }
 
+// Plain SGD: p - lr (g + decay p). The first update after a skipped step would have another rate if updates were
+// counted.
+TEST(RunRealCase, AppliesTheReportedRateOfTheStepAlsoAfterASkippedOne) {
+  CaseData data = MakeCaseThatSkipsStepOne({2, 2, 1, DType::kF32, 200}, OptimizerKind::kSgd);
+  contract::RunConfig& config = data.spec.config;
+  config.params.momentum = 0;
+  config.gradient_clipping = 0;
+  config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 3, true};
+  for (contract::RealParameterState& state : data.real_state) state.moment.clear();
+  data.spec.dump_steps = {1, 2};
+  const fs::path out_dir = RunInFreshFolders(data);
+  const auto before = Dumped(out_dir, data, 1), after = Dumped(out_dir, data, 2);
+  const std::vector<double> rates = contract::ReadTrace(out_dir, 0).steps[2].real->lr;
+  EXPECT_NEAR(rates[0], 0.001 + 0.009 / 3, 1e-15) << "of step 2, where one update has been made";
+  for (const contract::ParameterSpec& p : data.parameters) {
+    if (p.frozen) continue;
+    const bool is_bias = p.name.ends_with(".bias");
+    const double rate = rates[is_bias ? 1 : 0], decay = is_bias ? 0 : 0.1;
+    for (int64_t i = 0; i < p.numel(); ++i) {
+      const double old = before.at({TensorKind::kMaster, p.name})[i];
+      const double step = rate * (after.at({TensorKind::kGradient, p.name})[i] + decay * old);
+      // One rounding of the result, and a few of the step.
+      ASSERT_NEAR(after.at({TensorKind::kMaster, p.name})[i], old - step,
+                  0x1p-24 * (std::abs(old) + 8 * std::abs(step)))
+          << p.name;
+    }
+  }
+}
+
 TEST(RunRealCase, StartsInsideTrainingFromTheStateOfTheCase) {
   for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
     for (const int64_t stage : {0, 3}) {
