@@ -33,9 +33,23 @@ using testing::RealOptions;
 using testing::RunInFreshFolders;
 using testing::SameNumbers;
 
+// Otherwise runs that all skip every step would be equal.
+void ExpectEveryTrainedParameterMovesInEveryStep(const Combined& combined, const CaseData& data) {
+  for (int64_t step = 0; step < data.spec.steps; ++step) EXPECT_TRUE(std::isfinite(combined.norms[step])) << step;
+  for (int64_t step = 1; step < data.spec.steps; ++step) {
+    for (const contract::ParameterSpec& p : data.parameters) {
+      const bool has_moved = combined.digests.at({step, TensorKind::kMaster, p.name}) !=
+                             combined.digests.at({step - 1, TensorKind::kMaster, p.name});
+      EXPECT_EQ(has_moved, !p.frozen) << p.name << " in step " << step;
+    }
+  }
+}
+
 Combined Run(const Layout& layout, const RealOptions& options) {
   const CaseData data = MakeRealCase(layout, options);
-  return Combine(RunInFreshFolders(data), data);
+  const Combined combined = Combine(RunInFreshFolders(data), data);
+  ExpectEveryTrainedParameterMovesInEveryStep(combined, data);
+  return combined;
 }
 
 const std::vector<std::string> kFrozen = {"embed.weight", "layers.0.attn.qkv.weight", "layers.1.norm2.bias"};
@@ -43,7 +57,7 @@ const std::vector<std::string> kFrozen = {"embed.weight", "layers.0.attn.qkv.wei
 // Every feature of the family, in every combination of two at least once.
 std::vector<RealOptions> Variants() {
   return {
-      {.optimizer = OptimizerKind::kAdamW},
+      {},
       {.optimizer = OptimizerKind::kSgd, .clipping = 0, .tied_head = false, .frozen = kFrozen},
       {.optimizer = OptimizerKind::kAdamW, .clipping = 100, .dropout = 0, .unused = false, .frozen = kFrozen},
       {.optimizer = OptimizerKind::kSgd, .momentum = 0, .dropout = 0, .tied_head = false, .unused = false},
@@ -75,12 +89,13 @@ void ExpectSameBits(const std::vector<Layout>& layouts, const RealOptions& optio
   }
 }
 
-// Buckets below, at and above the largest parameter (432), and one for all; limits of ZeRO 3 that split and keep.
+const std::vector<int64_t> kBuckets = {1, 200, kNoLimit};
+
+// Limits of ZeRO 3 that split and keep, with and without prefetch and overlap, are dealt out in turn.
 std::vector<Layout> LayoutsOfStages(const std::vector<int64_t>& stages, int64_t degree, int64_t accumulation,
-                                    DType storage) {
+                                    DType storage, const std::vector<int64_t>& buckets = kBuckets) {
   const std::vector<testing::Limits> limits = {
       {true, 0, 0, 0}, {false, 300, 13, 800}, {true, 50'000'000, 61, 1'000'000'000}};
-  const std::vector<int64_t> buckets = {1, 431, 432, 433, kNoLimit};
   std::vector<Layout> layouts;
   size_t i = 0;
   for (const int64_t stage : stages) {
@@ -99,6 +114,15 @@ TEST(RunRealCase, EveryStageBucketAndLimitGivesTheSameBitsWithOneMicroBatch) {
   }
 }
 
+// Of a norm (12), of the largest parameter (432), and of all of them.
+TEST(RunRealCase, BucketsBelowAtAndAboveASizeGiveTheSameBits) {
+  const CaseData data = MakeRealCase({});
+  int64_t total = 0;
+  for (const contract::ParameterSpec& p : data.parameters) total += p.numel();
+  ExpectSameBits(
+      LayoutsOfStages({0, 1, 2, 3}, 3, 1, DType::kBF16, {11, 12, 13, 431, 432, 433, total - 1, total, total + 1}), {});
+}
+
 // Stages 0 and 1 add a rank's micro-batches before the sum over ranks, 2 and 3 after it.
 TEST(RunRealCase, StagesWithTheSameOrderOfSumsGiveTheSameBitsWithThreeMicroBatches) {
   for (const RealOptions& options : Variants()) {
@@ -110,8 +134,10 @@ TEST(RunRealCase, StagesWithTheSameOrderOfSumsGiveTheSameBitsWithThreeMicroBatch
 }
 
 TEST(RunRealCase, MoreRanksThanAlignmentUnitsOfATensorStillCover) {
-  for (const RealOptions& options : Variants())
+  for (const RealOptions& options :
+       {RealOptions{.frozen = kFrozen}, RealOptions{.optimizer = OptimizerKind::kSgd, .tied_head = false}}) {
     ExpectSameBits(LayoutsOfStages({0, 1, 2, 3}, 12, 1, DType::kF32), options);
+  }
 }
 
 TEST(RunRealCase, TheSameCaseTwiceGivesTheSameBitsAndAnotherSeedDoesNot) {
@@ -362,37 +388,75 @@ TEST(RunRealCase, ASkippedStepIsToldAndChangesNothingButTheSchedule) {
   }
 }
 
-// A run that starts where another one was: the state of a case, with its number of updates and of its first step.
+// The run of a case from step 2 on, whose state is what another run has dumped after step 1.
+CaseData FromStepTwo(const CaseData& data, const fs::path& out_dir, int64_t num_updates) {
+  const auto dumped = Dumped(out_dir, data, 1);
+  CaseData late = data;
+  late.spec.dump_steps = {};
+  late.spec.first_step = 2;
+  late.spec.steps = kSteps - 2;
+  late.num_updates = num_updates;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    contract::RealParameterState& state = late.real_state[p.tensor_id];
+    state.master = dumped.at({TensorKind::kMaster, p.name});
+    if (!state.moment.empty()) state.moment = dumped.at({TensorKind::kMoment, p.name});
+    if (!state.second_moment.empty()) state.second_moment = dumped.at({TensorKind::kSecondMoment, p.name});
+  }
+  late.batches.first_step = 2;
+  late.batches.steps = kSteps - 2;
+  for (auto* values : {&late.batches.tokens, &late.batches.labels, &late.batches.loss_weights}) {
+    values->erase(values->begin(), values->begin() + static_cast<int64_t>(values->size()) / 2);
+  }
+  return late;
+}
+
+void ExpectTheSameFromStepTwoOn(CaseData data, int64_t num_updates) {
+  data.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 6, false};
+  data.spec.dump_steps = {1};
+  const fs::path whole_dir = RunInFreshFolders(data);
+  const CaseData late = FromStepTwo(data, whole_dir, num_updates);
+  const Combined whole = Combine(whole_dir, data);
+  const Combined rest = Combine(RunInFreshFolders(late), late);
+  ASSERT_EQ(rest.digests.size() * 2, whole.digests.size());
+  for (const auto& [key, digest] : rest.digests) EXPECT_EQ(whole.digests.at(key), digest) << std::get<2>(key);
+  EXPECT_EQ(rest.losses, (std::vector<double>{whole.losses[2], whole.losses[3]}));
+}
+
+// Plain SGD: p - lr (g + decay p). The first update after a skipped step would have another rate if updates were
+// counted.
+TEST(RunRealCase, AppliesTheReportedRateOfTheStepAlsoAfterASkippedOne) {
+  CaseData data = MakeCaseThatSkipsStepOne({2, 2, 1, DType::kF32, 200}, OptimizerKind::kSgd);
+  contract::RunConfig& config = data.spec.config;
+  config.params.momentum = 0;
+  config.gradient_clipping = 0;
+  config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 3, true};
+  for (contract::RealParameterState& state : data.real_state) state.moment.clear();
+  data.spec.dump_steps = {1, 2};
+  const fs::path out_dir = RunInFreshFolders(data);
+  const auto before = Dumped(out_dir, data, 1), after = Dumped(out_dir, data, 2);
+  const std::vector<double> rates = contract::ReadTrace(out_dir, 0).steps[2].real->lr;
+  EXPECT_NEAR(rates[0], 0.001 + 0.009 / 3, 1e-15) << "of step 2, where one update has been made";
+  for (const contract::ParameterSpec& p : data.parameters) {
+    if (p.frozen) continue;
+    const bool is_bias = p.name.ends_with(".bias");
+    const double rate = rates[is_bias ? 1 : 0], decay = is_bias ? 0 : 0.1;
+    for (int64_t i = 0; i < p.numel(); ++i) {
+      const double old = before.at({TensorKind::kMaster, p.name})[i];
+      const double step = rate * (after.at({TensorKind::kGradient, p.name})[i] + decay * old);
+      // One rounding of the result, and a few of the step.
+      ASSERT_NEAR(after.at({TensorKind::kMaster, p.name})[i], old - step,
+                  0x1p-24 * (std::abs(old) + 8 * std::abs(step)))
+          << p.name;
+    }
+  }
+}
+
 TEST(RunRealCase, StartsInsideTrainingFromTheStateOfTheCase) {
   for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
     for (const int64_t stage : {0, 3}) {
-      CaseData data =
-          MakeRealCase({2, stage, 1, DType::kF32, 200, {true, 0, 13, 0}}, {.optimizer = optimizer, .frozen = kFrozen});
-      data.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 6, false};
-      data.spec.dump_steps = {1};
-      const fs::path whole_dir = RunInFreshFolders(data);
-      const auto dumped = Dumped(whole_dir, data, 1);
-      CaseData late = data;
-      late.spec.dump_steps = {};
-      late.spec.first_step = 2;
-      late.spec.steps = kSteps - 2;
-      late.num_updates = 2;
-      for (const contract::ParameterSpec& p : data.parameters) {
-        contract::RealParameterState& state = late.real_state[p.tensor_id];
-        state.master = dumped.at({TensorKind::kMaster, p.name});
-        if (!state.moment.empty()) state.moment = dumped.at({TensorKind::kMoment, p.name});
-        if (!state.second_moment.empty()) state.second_moment = dumped.at({TensorKind::kSecondMoment, p.name});
-      }
-      late.batches.first_step = 2;
-      late.batches.steps = kSteps - 2;
-      for (auto* values : {&late.batches.tokens, &late.batches.labels, &late.batches.loss_weights}) {
-        values->erase(values->begin(), values->begin() + static_cast<int64_t>(values->size()) / 2);
-      }
-      const Combined whole = Combine(whole_dir, data);
-      const Combined rest = Combine(RunInFreshFolders(late), late);
-      ASSERT_EQ(rest.digests.size() * 2, whole.digests.size());
-      for (const auto& [key, digest] : rest.digests) EXPECT_EQ(whole.digests.at(key), digest) << std::get<2>(key);
-      EXPECT_EQ(rest.losses, (std::vector<double>{whole.losses[2], whole.losses[3]}));
+      const Layout layout{2, stage, 1, DType::kF32, 200, {true, 0, 13, 0}};
+      ExpectTheSameFromStepTwoOn(MakeRealCase(layout, {.optimizer = optimizer, .frozen = kFrozen}), 2);
+      ExpectTheSameFromStepTwoOn(MakeCaseThatSkipsStepOne(layout, optimizer), 1);
     }
   }
 }
