@@ -21,7 +21,7 @@ Verdict VerdictOf(const std::vector<CheckRecord>& checks) {
 
 // The finding that leads a reader to the cause: values before replicas before counts.
 std::string MessageOf(const std::vector<CheckRecord>& checks, CheckOutcome outcome) {
-  for (const char* name : {"trace", "exact", "replicas", "collectives", "ledger"}) {
+  for (const char* name : {"trace", "exact", "replicas", "collectives", "ledger", "memory"}) {
     for (const CheckRecord& check : checks) {
       if (check.name == name && check.outcome == outcome) return check.detail;
     }
