@@ -85,7 +85,7 @@ class Verdicts(Case):
         for case in record["cases"]:
             self.assertEqual(case["verdict"], "PASS")
             checks = {check["name"]: check for check in case["checks"]}
-            for name in ("trace", "replicas", "collectives", "ledger", "exact", "certificate", "liveness", "amplification"):
+            for name in ("trace", "replicas", "collectives", "ledger", "memory", "exact", "certificate", "liveness", "amplification"):
                 self.assertEqual(checks[name]["outcome"], "pass", name)
                 self.assertGreater(checks[name]["compared"], 0, name)
         self.assertIn(f"{len(record['cases'])} cases: {len(record['cases'])} PASS.", done.stdout)
@@ -152,14 +152,51 @@ class Lists(Case):
         self.assertGreaterEqual(len(ids), 60)
         self.assertEqual(len(set(ids)), len(ids))
 
+    def dry_run(self, pattern):
+        done = run("verify", "--dry-run", "--filter", pattern)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        entries = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertGreater(len(entries), 0)
+        for entry in entries:
+            self.assertEqual(list(entry), ["id", "config", "comm_per_step_and_rank", "memory_peak_bytes_per_rank"])
+        return entries
+
     def test_dry_run_prints_a_config_and_the_predicted_collectives(self):
-        done = run("verify", "--dry-run", "--filter", "*/data2-zero1-acc3-*")
-        self.assertEqual(done.returncode, 0)
-        for line in done.stdout.splitlines():
-            entry = json.loads(line)
+        for entry in self.dry_run("*/data2-zero1-acc3-*"):
             self.assertEqual(entry["config"]["mesh"]["data"], 2)
             self.assertEqual(entry["comm_per_step_and_rank"]["all_reduce"], [2, 16])
             self.assertIn("reduce_scatter", entry["comm_per_step_and_rank"])
+
+    def test_dry_run_predicts_memory_that_fits_the_predicted_collectives(self):
+        for stage in ("0", "1", "2", "3", "3tight"):
+            for entry in self.dry_run(f"exact/*/data[2348]-zero{stage}-*"):
+                with self.subTest(entry["id"]):
+                    self.check_memory(entry, stage)
+
+    def check_memory(self, entry, stage):
+        memory, comm, config = entry["memory_peak_bytes_per_rank"], entry["comm_per_step_and_rank"], entry["config"]
+        self.assertEqual(sorted(memory), ["activations", "communication", "gathered_weights", "gradients",
+                                          "optimizer_state", "weights"])
+        ranks, accumulation = config["mesh"]["data"], config["gradient_accumulation_steps"]
+        # T elements, padded, in all buckets: each is reduced in fp32, once in each accumulation step from stage 2.
+        reduced = comm["all_reduce"][1] - 16 if stage == "0" else comm["reduce_scatter"][1]
+        padded = reduced // 4 // (accumulation if stage in ("2", "3", "3tight") else 1)
+        part = padded if stage == "0" else padded // ranks
+        states = 1 if config["optimizer"]["type"] == "ModularSGD" else 2
+        self.assertEqual(memory["gradients"], 4 * padded + (0 if stage == "0" else 4 * part))
+        self.assertEqual(memory["optimizer_state"], 4 * states * part)
+        self.assertEqual(memory["communication"], 4 * part if stage in ("2", "3", "3tight") and accumulation > 1 else 0)
+        self.assertGreater(memory["activations"], 0)
+        element = 2 if config["bf16"]["enabled"] else 4
+        if stage == "3":  # nothing is persistent, everything stays once it is gathered
+            self.assertEqual(memory["weights"], element * part)
+            self.assertEqual(memory["gathered_weights"], element * padded)
+        elif stage == "3tight":
+            self.assertTrue(element * part < memory["weights"] < element * padded)
+            self.assertTrue(0 < memory["gathered_weights"] < element * padded)
+        else:
+            self.assertEqual(memory["weights"], element * padded)
+            self.assertEqual(memory["gathered_weights"], 0)
 
     def test_help_has_examples_and_exit_codes(self):
         for command in ((), ("verify",), ("merge",)):

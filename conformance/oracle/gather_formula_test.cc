@@ -70,6 +70,11 @@ TEST(PlanGathers, KeepsSmallParametersAside) {
   EXPECT_EQ(all.persistent.parameters.size(), 8u);
 }
 
+TEST(PlanGathers, ShardsAParameterAsLargeAsTheThreshold) {
+  EXPECT_TRUE(PlanGathers(ExampleCase(2).model, Config(0, 9)).persistent.parameters.empty());
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, Config(0, 10)).persistent.parameters, (Indices{5, 4, 3, 2}));
+}
+
 TEST(PlanGathers, HoldsDuringAUseWhatItReadsAndWhatStays) {
   contract::RunConfig config = Config(0);
   config.prefetch_bucket_elems = 0;
@@ -157,6 +162,32 @@ TEST(PlanGathers, LeavesFrozenParametersOutOfGroupsSizesAndThePersistentSet) {
   EXPECT_EQ(plan.groups[2].gathers_per_step, 1);
   spec.config.persistence_threshold_elems = 5;
   EXPECT_EQ(PlanGathers(spec.model, spec.config).persistent.parameters, (Indices{14, 13, 9, 8, 7, 3, 2}));
+}
+
+// Three layers of 163 elements, and room for two. Uses of the first micro-batch: embedding, layers 0, 1, 2 (use 3),
+// head, head, layers 2 (use 6), 1, 0 (use 8). Shorter waits come first: layer 0 from use 8 to 10 and layer 2 from 3 to
+// 6, then layer 1 from 7 to 11 and from 2 to 7, which leaves no room for the long waits of layers 0 and 2.
+TEST(PlanGathers, PrefersShortWaitsToEarlyOnes) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().layers = 3;
+  spec.model.gpt2().frozen = {"embed.weight", "pos.weight", "norm.weight", "norm.bias"};
+  spec.config.accumulation_steps = 2;
+  spec.config.max_live_elems = 2 * 163;
+  std::vector<int64_t> gathers;
+  for (const GatherSet& group : PlanGathers(spec.model, spec.config).groups) gathers.push_back(group.gathers_per_step);
+  EXPECT_EQ(gathers, (std::vector<int64_t>{2, 1, 3}));  // layers 2, 1, 0
+}
+
+// norm 8, layer 163, pos 20, embed 200. During the layer's backward (use 4) pos fits and comes early for the next
+// micro-batch, embed does not; were embed asked first, neither would come.
+TEST(PlanGathers, GathersForOneUseInTheOrderOfGroups) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().vocab = 50;
+  spec.config.accumulation_steps = 2;
+  spec.config.max_live_elems = 200;
+  spec.config.prefetch_bucket_elems = 1'000'000;
+  EXPECT_EQ(PlanGathers(spec.model, spec.config).live,
+            (std::vector<Indices>{{2, 3}, {0, 1}, {0, 3}, {0, 3}, {1, 2}, {2, 3}, {0, 1}, {0, 3}, {0, 3}, {1}}));
 }
 
 }  // namespace
