@@ -19,6 +19,7 @@
 #include "cli/verify_table.h"
 #include "conformance/contract/error.h"
 #include "conformance/oracle/ledger_check.h"
+#include "conformance/oracle/memory_formula.h"
 #include "conformance/runner/plan.h"
 #include "conformance/runner/verify.h"
 #include "reports/record/record.h"
@@ -113,10 +114,19 @@ std::string ReproducePrefix(const Options& options) {
   return line;
 }
 
+// What an engine that keeps books must report, in each step and on each rank.
 std::string ShowComm(const contract::Case& spec) {
   std::string text;
   for (const auto& [kind, count] : conformance::ExpectedComm(spec.model, spec.config)) {
     text += fmt::format("{}\"{}\": [{}, {}]", text.empty() ? "" : ", ", kind, count.calls, count.bytes);
+  }
+  return "{" + text + "}";
+}
+
+std::string ShowMemory(const contract::Case& spec) {
+  std::string text;
+  for (const auto& [category, bytes] : conformance::ExpectedMemoryPeak(spec.model, spec.config)) {
+    text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", category, bytes);
   }
   return "{" + text + "}";
 }
@@ -127,8 +137,9 @@ int PrintPlan(const Options& options) {
     if (options.list) {
       fmt::print("{}\n", entry.id);
     } else {
-      fmt::print("{{\"id\": \"{}\", \"config\": {}, \"comm_per_step_and_rank\": {}}}\n", entry.id,
-                 contract::ToJson(entry.spec.config), ShowComm(entry.spec));
+      fmt::print(
+          "{{\"id\": \"{}\", \"config\": {}, \"comm_per_step_and_rank\": {}, \"memory_peak_bytes_per_rank\": {}}}\n",
+          entry.id, contract::ToJson(entry.spec.config), ShowComm(entry.spec), ShowMemory(entry.spec));
     }
   }
   if (!plan.cases.empty()) return static_cast<int>(contract::ExitCode::kOk);
@@ -190,8 +201,9 @@ Command AddVerify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Does an engine train, bit for bit, what the reference trains?");
   const auto options = std::make_shared<Options>();
   command->add_flag("--list", options->list, "Print the ids of the selected cases and run nothing");
-  command->add_flag("--dry-run", options->dry_run,
-                    "Print each selected case's resolved config and predicted collectives, one JSON object a line");
+  command->add_flag(
+      "--dry-run", options->dry_run,
+      "Print each selected case's resolved config, predicted collectives and memory, one JSON object a line");
   command->add_option("--case", options->case_id, "Run exactly this case")->type_name("ID");
   command
       ->add_option("--filter", options->filter,

@@ -85,7 +85,7 @@ class Verdicts(Case):
         for case in record["cases"]:
             self.assertEqual(case["verdict"], "PASS")
             checks = {check["name"]: check for check in case["checks"]}
-            for name in ("trace", "replicas", "collectives", "ledger", "exact", "certificate", "liveness", "amplification"):
+            for name in ("trace", "replicas", "collectives", "ledger", "memory", "exact", "certificate", "liveness", "amplification"):
                 self.assertEqual(checks[name]["outcome"], "pass", name)
                 self.assertGreater(checks[name]["compared"], 0, name)
         self.assertIn(f"{len(record['cases'])} cases: {len(record['cases'])} PASS.", done.stdout)
@@ -152,14 +152,51 @@ class Lists(Case):
         self.assertGreaterEqual(len(ids), 60)
         self.assertEqual(len(set(ids)), len(ids))
 
+    def dry_run(self, pattern):
+        done = run("verify", "--dry-run", "--filter", pattern)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        entries = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertGreater(len(entries), 0)
+        for entry in entries:
+            self.assertEqual(list(entry), ["id", "config", "comm_per_step_and_rank", "memory_peak_bytes_per_rank"])
+        return entries
+
     def test_dry_run_prints_a_config_and_the_predicted_collectives(self):
-        done = run("verify", "--dry-run", "--filter", "*/data2-zero1-acc3-*")
-        self.assertEqual(done.returncode, 0)
-        for line in done.stdout.splitlines():
-            entry = json.loads(line)
+        for entry in self.dry_run("*/data2-zero1-acc3-*"):
             self.assertEqual(entry["config"]["mesh"]["data"], 2)
             self.assertEqual(entry["comm_per_step_and_rank"]["all_reduce"], [2, 16])
             self.assertIn("reduce_scatter", entry["comm_per_step_and_rank"])
+
+    def test_dry_run_predicts_memory_that_fits_the_predicted_collectives(self):
+        for stage in ("0", "1", "2", "3", "3tight"):
+            for entry in self.dry_run(f"exact/*/data[2348]-zero{stage}-*"):
+                with self.subTest(entry["id"]):
+                    self.check_memory(entry, stage)
+
+    def check_memory(self, entry, stage):
+        memory, comm, config = entry["memory_peak_bytes_per_rank"], entry["comm_per_step_and_rank"], entry["config"]
+        self.assertEqual(sorted(memory), ["activations", "communication", "gathered_weights", "gradients",
+                                          "optimizer_state", "weights"])
+        ranks, accumulation = config["mesh"]["data"], config["gradient_accumulation_steps"]
+        # T elements, padded, in all buckets: each is reduced in fp32, once in each accumulation step from stage 2.
+        reduced = comm["all_reduce"][1] - 16 if stage == "0" else comm["reduce_scatter"][1]
+        padded = reduced // 4 // (accumulation if stage in ("2", "3", "3tight") else 1)
+        part = padded if stage == "0" else padded // ranks
+        states = 1 if config["optimizer"]["type"] == "ModularSGD" else 2
+        self.assertEqual(memory["gradients"], 4 * padded + (0 if stage == "0" else 4 * part))
+        self.assertEqual(memory["optimizer_state"], 4 * states * part)
+        self.assertEqual(memory["communication"], 4 * part if stage in ("2", "3", "3tight") and accumulation > 1 else 0)
+        self.assertGreater(memory["activations"], 0)
+        element = 2 if config["bf16"]["enabled"] else 4
+        if stage == "3":  # nothing is persistent, everything stays once it is gathered
+            self.assertEqual(memory["weights"], element * part)
+            self.assertEqual(memory["gathered_weights"], element * padded)
+        elif stage == "3tight":
+            self.assertTrue(element * part < memory["weights"] < element * padded)
+            self.assertTrue(0 < memory["gathered_weights"] < element * padded)
+        else:
+            self.assertEqual(memory["weights"], element * padded)
+            self.assertEqual(memory["gathered_weights"], 0)
 
     def test_help_has_examples_and_exit_codes(self):
         for command in ((), ("verify",), ("merge",)):
@@ -358,6 +395,68 @@ for id, entry in each(): run_one(entry, change)
         self.assertGreater(record["totals"]["UNSUPPORTED"], 0)
         done, record = self.verify("--filter", FILTER, "--engine", engine, "--expect-unsupported", "*")
         self.assertEqual(done.returncode, 1, "nothing passed")
+
+
+class RealFamily(Case):
+    """One gpt2 case, by an engine that is ours but for one lie in what it writes."""
+
+    FILTER = "gpt2/untied-sgd/data2-*"
+    # `scale(path, prefix, factor)` multiplies the F32 tensors of a safetensors file whose names begin so.
+    TOOLS = """
+import struct
+def scale(path, prefix, factor):
+    data = bytearray(path.read_bytes())
+    size = struct.unpack('<Q', data[:8])[0]
+    for name, tensor in json.loads(data[8:8 + size]).items():
+        if name == '__metadata__' or not name.startswith(prefix): continue
+        begin, end = (8 + size + offset for offset in tensor['data_offsets'])
+        count = (end - begin) // 4
+        values = struct.unpack('<%df' % count, data[begin:end])
+        data[begin:end] = struct.pack('<%df' % count, *(factor * value for value in values))
+    path.write_bytes(data)
+def lie(part, in_dumps=None, in_trace=None):
+    for id, entry in each():
+        mine = id.endswith('/' + part) if part else id.count('/') == 2
+        run_one(entry, in_trace if mine and in_trace else lambda text: text)
+        if mine and in_dumps:
+            for path in pathlib.Path(entry['out']).glob('rank*/tensors-*'): in_dumps(path)
+def line(number, change):
+    def apply(text):
+        lines = text.splitlines()
+        step = json.loads(lines[number])
+        change(step)
+        lines[number] = json.dumps(step)
+        return '\\n'.join(lines) + '\\n'
+    return apply
+def flip(step): step['weight'][2][3] = '%016x' % (int(step['weight'][2][3], 16) ^ 1)
+"""
+
+    def check(self, lie, verdict, check=None, message=""):
+        engine = self.engine("engine%d" % len(list(self.dir.iterdir())), {"run": self.TOOLS + lie})
+        done, record = self.verify("--filter", self.FILTER, "--engine", engine)
+        self.assertGreater(len(record["cases"]), 0)
+        for case in record["cases"]:
+            self.assertEqual(case["verdict"], verdict, case["message"])
+            failed = {entry["name"] for entry in case["checks"] if entry["outcome"] == "fail"}
+            self.assertEqual(failed, {check} if check else set(), case["message"])
+            self.assertIn(message, case["message"])
+        self.assertEqual(done.returncode, 0 if verdict == "PASS" else 1)
+
+    def test_the_truth_passes(self):
+        self.check("lie('')", "PASS")
+
+    def test_a_dump_that_is_not_what_the_trace_lists_fails(self):
+        how = "lie('step1', in_dumps=lambda path: scale(path, 'master/norm.bias@', 1.01))"
+        self.check(how, "FAIL", "dump", "norm.bias")
+
+    def test_a_repeated_run_that_differs_in_a_bit_fails(self):
+        self.check("lie('again', in_trace=line(5, flip))", "FAIL", "relation")
+
+    def test_a_resumed_run_that_differs_in_a_bit_fails(self):
+        self.check("lie('resumed', in_trace=line(3, flip))", "FAIL", "relation")
+
+    def test_a_learning_rate_that_is_not_the_schedules_fails(self):
+        self.check("lie('step11', in_trace=line(1, lambda step: step.update(lr=[0.4])))", "FAIL", "update", "lr")
 
 
 class Interrupts(Case):

@@ -66,7 +66,7 @@ TEST(ExactCases, HaveEveryValueOfEveryAxisThatTheIssueOfUsersNames) {
     })) << offset;
   }
   for (int64_t vocab : {5, 19}) {
-    EXPECT_TRUE(Any(list, [&](const CaseSpec&, const Problem& problem) { return problem.model.vocab == vocab; }));
+    EXPECT_TRUE(Any(list, [&](const CaseSpec&, const Problem& problem) { return problem.model.vocab() == vocab; }));
   }
 }
 
@@ -81,12 +81,12 @@ TEST(ExactCases, HaveTheTraps) {
     }
     return false;
   })) << "numel not divisible by the world, sharded";
-  EXPECT_TRUE(has([](const CaseSpec&, const Problem& problem) { return problem.model.dropout; }));
+  EXPECT_TRUE(has([](const CaseSpec&, const Problem& problem) { return problem.model.exact().dropout; }));
   EXPECT_TRUE(has([](const CaseSpec&, const Problem& problem) {
-    return problem.model.heads != problem.model.kv_heads && problem.model.kv_heads > 1;
+    return problem.model.exact().heads != problem.model.exact().kv_heads && problem.model.exact().kv_heads > 1;
   })) << "grouped heads";
   EXPECT_TRUE(has([](const CaseSpec& spec, const Problem& problem) {
-    return problem.optimizer == contract::OptimizerKind::kModularSgd && spec.config.accumulation_steps >= 3;
+    return problem.plain.optimizer == contract::OptimizerKind::kModularSgd && spec.config.accumulation_steps >= 3;
   })) << "an optimizer without moments";
 }
 
@@ -94,13 +94,14 @@ TEST(ExactCases, HaveTheTraps) {
 // forgotten.
 TEST(ExactCases, NeverCombineModularSgdWithDropout) {
   for (const Problem& problem : ExactCases().problems) {
-    EXPECT_FALSE(problem.model.dropout && problem.optimizer == contract::OptimizerKind::kModularSgd) << problem.name;
+    EXPECT_FALSE(problem.model.exact().dropout && problem.plain.optimizer == contract::OptimizerKind::kModularSgd)
+        << problem.name;
   }
 }
 
 TEST(ExactCases, CountTheirTriplesAndNameTheExcludedOnes) {
   const CaseList list = ExactCases();
-  EXPECT_GT(list.num_triples, 700);
+  EXPECT_GT(list.num_tuples, 700);
   EXPECT_FALSE(list.excluded.empty());
   for (const std::string& triple : list.excluded) {
     // Two reasons only: wide bounds in bf16, and a batch that does not divide.
@@ -110,13 +111,20 @@ TEST(ExactCases, CountTheirTriplesAndNameTheExcludedOnes) {
   }
 }
 
-TEST(ExactCases, PlainConfigIsOneRankAndOneMicroBatch) {
+TEST(ExactCases, HaveOverlapOnAndOff) {
+  for (bool overlap : {true, false}) {
+    EXPECT_TRUE(Any(ExactCases(), [&](const CaseSpec& spec, const Problem&) {
+      return spec.config.overlap_comm == overlap && spec.config.data_degree > 1;
+    }));
+  }
+}
+
+TEST(ExactCases, HaveAPlainLayoutOfOneRankAndOneMicroBatch) {
   for (const Problem& problem : ExactCases().problems) {
-    const contract::RunConfig config = PlainConfig(problem);
-    EXPECT_EQ(config.world_size(), 1);
-    EXPECT_EQ(config.accumulation_steps, 1);
-    EXPECT_EQ(config.micro_batch_size, problem.batch);
-    EXPECT_EQ(config.storage, contract::DType::kF32);
+    EXPECT_EQ(problem.plain.world_size(), 1);
+    EXPECT_EQ(problem.plain.accumulation_steps, 1);
+    EXPECT_EQ(problem.plain.micro_batch_size, problem.plain.train_batch_size);
+    EXPECT_EQ(problem.plain.storage, contract::DType::kF32);
   }
 }
 

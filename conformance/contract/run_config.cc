@@ -16,6 +16,7 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "train_micro_batch_size_per_gpu",
                                            "gradient_accumulation_steps",
                                            "bf16",
+                                           "fp64",
                                            "zero_optimization",
                                            "optimizer",
                                            "param_groups",
@@ -321,6 +322,13 @@ RunConfig ParseRunConfig(const JsonValue& root) {
     CheckKeys(*bf16, std::to_array<std::string_view>({"enabled"}), kUnbuiltBf16Keys);
     if (const auto enabled = bf16->Find("enabled"); enabled && enabled->Bool()) config.storage = DType::kBF16;
   }
+  if (const auto fp64 = root.Find("fp64")) {
+    fp64->AllowOnly({"enabled"});
+    if (const auto enabled = fp64->Find("enabled"); enabled && enabled->Bool()) {
+      if (config.storage == DType::kBF16) enabled->Reject("false where bf16.enabled is true");
+      config.storage = DType::kF64;
+    }
+  }
   if (const auto zero = root.Find("zero_optimization")) ParseZero(*zero, config);
   ParseOptimizer(root.At("optimizer"), config);
   ParseReal(root, config);
@@ -333,6 +341,7 @@ std::string ToJson(const RunConfig& config) {
                      ", \"train_micro_batch_size_per_gpu\": " + std::to_string(config.micro_batch_size) +
                      ", \"gradient_accumulation_steps\": " + std::to_string(config.accumulation_steps) +
                      ", \"bf16\": {\"enabled\": " + (config.storage == DType::kBF16 ? "true" : "false") +
+                     (config.storage == DType::kF64 ? "}, \"fp64\": {\"enabled\": true" : "") +
                      "}, \"zero_optimization\": " + ZeroJson(config) +
                      ", \"optimizer\": {\"type\": " + JsonQuote(Name(config.optimizer));
   if (!IsModular(config.optimizer)) {

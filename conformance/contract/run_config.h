@@ -56,7 +56,7 @@ struct RunConfig {
   int64_t micro_batch_size = 1;
   int64_t accumulation_steps = 1;
   int64_t data_degree = 1;
-  DType storage = DType::kF32;  // kF32 or kBF16: weights and activations
+  DType storage = DType::kF32;  // kF32, kBF16 or kF64: weights and activations; with kF64 all else is fp64 too
   int64_t zero_stage = 0;       // 0 ... 3
   int64_t reduce_bucket_elems = 500'000'000;
   bool overlap_comm = true;

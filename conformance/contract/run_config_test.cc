@@ -153,6 +153,8 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
        "config.json: gradient_accumulation_steps is 0; allowed: an integer from 1 to 1099511627776"},
       {R"("train_micro_batch_size_per_gpu": 0)",
        "config.json: train_micro_batch_size_per_gpu is 0; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8, "bf16": {"enabled": true}, "fp64": {"enabled": true})",
+       "config.json: fp64.enabled is true; allowed: false where bf16.enabled is true"},
       {R"("train_batch_size": 8, "bf16": true)", "config.json: bf16 is true; allowed: an object"},
       {R"("train_batch_size": 8, "bf16": {"enabled": 1})", "config.json: bf16.enabled is 1; allowed: true or false"},
       {R"("train_batch_size": 8, "bf16": {"enabled": "auto"})",
@@ -204,6 +206,7 @@ TEST(RunConfig, SuggestsTheNearestKeyForAnUnknownOneAtEachLevel) {
       // The nearest known key may be one that is not built.
       {R"("gradient_cliping": 1.0)",
        R"(config.json: unknown key "gradient_cliping"; did you mean "gradient_clipping"?)"},
+      {R"("fp64": {"enable": true})", R"(config.json: fp64: unknown key "enable"; did you mean "enabled"?)"},
       {R"("bf16": {"enable": true})", R"(config.json: bf16: unknown key "enable"; did you mean "enabled"?)"},
       {R"("zero_optimization": {"stages": 1})",
        R"(config.json: zero_optimization: unknown key "stages"; did you mean "stage"?)"},
@@ -262,7 +265,7 @@ TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
   for (int64_t micro : {1, 3}) {
     for (int64_t accumulation : {1, 4}) {
       for (int64_t data : {1, 5}) {
-        for (DType storage : {DType::kF32, DType::kBF16}) {
+        for (DType storage : {DType::kF32, DType::kBF16, DType::kF64}) {
           for (int64_t stage : {0, 1, 2, 3}) {
             for (OptimizerKind optimizer : {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd}) {
               RunConfig config;
@@ -284,7 +287,7 @@ TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
       }
     }
   }
-  EXPECT_EQ(num_configs, 128);
+  EXPECT_EQ(num_configs, 192);
 }
 
 TEST(ToJson, ShowsEveryKeyResolvedInTheOrderOfTheTable) {

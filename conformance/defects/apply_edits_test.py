@@ -32,6 +32,10 @@ class Parse(unittest.TestCase):
         text = HEAD + block("a;", "c;")
         self.assertEqual("    c;", text.split("\n")[defect(text).edits[0].replacement_line - 1])
 
+    def test_a_family_is_exact_unless_it_is_named(self):
+        self.assertEqual("exact", defect(HEAD + block("a;", "b;")).family)
+        self.assertEqual("gpt2", defect(HEAD + "family: gpt2\n" + block("a;", "b;")).family)
+
     def test_replacement_may_be_empty_for_a_statement(self):
         self.assertEqual("", defect(HEAD + "\nfile: x.cc\nkind: statement\noriginal:\n    a;\nreplacement:\n").edits[0].replacement)
 
@@ -51,6 +55,7 @@ class Parse(unittest.TestCase):
             ("id and file name differ", HEAD.replace("T1", "T2") + good, "must be called T2.edit"),
             ("quote in title", HEAD.replace("a title", 'a "title"') + good, "holds a tab, quote or backslash"),
             ("text on the field's line", HEAD + "\nfile: x.cc\nkind: statement\noriginal: a;\n", "starts on the next line"),
+            ("unknown family", HEAD + "family: bert\n" + good, "neither exact nor gpt2"),
             ("empty original", HEAD + "\nfile: x.cc\nkind: statement\noriginal:\nreplacement:\n    a;\n", "original text is empty"),
             ("nothing changed", HEAD + block("a;", "a;"), "are the same text"),
             ("expression of two lines", HEAD + block("a", "b +\nc", kind="expression"), "is one line"),

@@ -33,6 +33,7 @@ struct Defect {
   std::string_view id;      // "G1"
   std::string_view title;   // what is wrong, one line
   std::string_view expect;  // what must be reported when it is on
+  std::string_view family;  // of the cases that it is tried on
   bool* on;
 };
 

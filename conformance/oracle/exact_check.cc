@@ -34,6 +34,14 @@ Divergence Scalar(int64_t step, const char* quantity, double truth, double candi
   return {step, quantity, "", 0, Pair(quantity, std::to_string(candidate), std::to_string(truth))};
 }
 
+// What a rank holds otherwise than the first one does, which may be the right one: or nothing.
+const RankDigest* OtherDigest(const StepDigest& step, TensorKind kind, size_t tensor) {
+  for (const RankDigest& other : step.other_digests) {
+    if (other.kind == kind && other.tensor == tensor) return &other;
+  }
+  return nullptr;
+}
+
 // Tensors of one kind and step; adds to `compared`.
 std::optional<Divergence> CompareTensors(const std::vector<contract::ParameterSpec>& parameters, int64_t step,
                                          TensorKind kind, const StepDigest& truth, const StepDigest& candidate,
@@ -47,28 +55,51 @@ std::optional<Divergence> CompareTensors(const std::vector<contract::ParameterSp
   std::optional<Divergence> first;
   for (size_t i = 0; i < expected.size(); ++i) {
     ++compared;
-    if (expected[i] == found[i]) continue;
+    const RankDigest* other = OtherDigest(candidate, kind, i);
+    if (expected[i] == found[i] && !other) continue;
     // Backward runs from the last parameter to the first, so the last gradient in canonical order is the nearest to the
     // cause.
     if (!first || kind == TensorKind::kGradient) {
       const int64_t before = first ? first->num_tensors : 0;
-      first = Divergence{step, std::string(Name(kind)), parameters[i].name, before, Detail(expected[i], found[i])};
+      const std::string detail =
+          expected[i] == found[i] ? "on rank " + std::to_string(other->rank) + " " + Detail(expected[i], other->digest)
+                                  : Detail(expected[i], found[i]);
+      first = Divergence{step, std::string(Name(kind)), parameters[i].name, before, detail};
     }
     ++first->num_tensors;
   }
   return first;
 }
 
-std::optional<Divergence> CompareStep(const std::vector<contract::ParameterSpec>& parameters, int64_t step,
-                                      const StepDigest& truth, const StepDigest& candidate, int64_t& compared) {
-  compared += 2;
-  if (truth.tokens != candidate.tokens) {
-    return Scalar(step, "tokens", static_cast<double>(truth.tokens), static_cast<double>(candidate.tokens));
+// The loss and the token count of all ranks.
+std::optional<Divergence> CompareScalars(const StepDigest& truth, const StepDigest& candidate) {
+  const auto tokens = [&](int64_t seen) {
+    return Scalar(candidate.step, "tokens", static_cast<double>(truth.tokens), static_cast<double>(seen));
+  };
+  if (truth.tokens != candidate.tokens) return tokens(candidate.tokens);
+  if (!(truth.loss == candidate.loss)) return Scalar(candidate.step, "loss", truth.loss, candidate.loss);
+  for (const RankScalars& other : candidate.other_scalars) {
+    std::optional<Divergence> found;
+    if (truth.tokens != other.tokens) {
+      found = tokens(other.tokens);
+    } else if (!(truth.loss == other.loss)) {
+      found = Scalar(candidate.step, "loss", truth.loss, other.loss);
+    }
+    if (!found) continue;
+    found->detail += " on rank " + std::to_string(other.rank);
+    return found;
   }
-  std::optional<Divergence> first;
+  return std::nullopt;
+}
+
+std::optional<Divergence> CompareStep(const std::vector<contract::ParameterSpec>& parameters, const StepDigest& truth,
+                                      const StepDigest& candidate, int64_t& compared) {
+  const int64_t step = candidate.step;
+  compared += 2;
+  std::optional<Divergence> first = CompareScalars(truth, candidate);
+  if (first && first->quantity == "tokens") return first;
   // A wrong loss value does not enter the training; a gradient that differs as well is the better lead, so it is looked
   // at too.
-  if (!(truth.loss == candidate.loss)) first = Scalar(step, "loss", truth.loss, candidate.loss);
   for (TensorKind kind : contract::kTensorKinds) {
     auto divergence = CompareTensors(parameters, step, kind, truth, candidate, compared);
     if (!divergence) continue;
@@ -100,8 +131,7 @@ ExactResult CompareExactly(const contract::ModelSpec& model, const RunDigest& tr
     return result;
   }
   for (size_t step = 0; step < truth.steps.size() && !result.divergence; ++step) {
-    result.divergence = CompareStep(parameters, static_cast<int64_t>(step), truth.steps[step], candidate.steps[step],
-                                    result.check.compared);
+    result.divergence = CompareStep(parameters, truth.steps[step], candidate.steps[step], result.check.compared);
   }
   if (result.divergence) {
     result.check.outcome = CheckOutcome::kFail;

@@ -6,36 +6,10 @@
 #include <set>
 #include <tuple>
 
+#include "conformance/oracle/unit_formula.h"
+
 namespace plumbline::conformance {
 namespace {
-
-constexpr size_t kEmbed = 0;
-constexpr size_t kPosition = 1;
-constexpr size_t kFirstLayer = 2;
-constexpr size_t kParametersOfALayer = 6;
-
-// Units of the model, by number: 0 the embedding, 1 ... L the layers, L + 1 the head.
-std::vector<std::vector<size_t>> UnitParameters(const contract::ExactSpec& model) {
-  std::vector<std::vector<size_t>> units = {{kEmbed, kPosition}};
-  for (size_t layer = 0; layer < static_cast<size_t>(model.layers); ++layer) {
-    std::vector<size_t>& unit = units.emplace_back();
-    for (size_t i = 0; i < kParametersOfALayer; ++i) unit.push_back(kFirstLayer + layer * kParametersOfALayer + i);
-  }
-  units.push_back({kEmbed});
-  return units;
-}
-
-// The unit of each use in one step: forward, then backward down to the first layer, for each micro-batch. The embedding
-// reads no weight in backward.
-std::vector<size_t> Uses(const contract::ExactSpec& model, int64_t accumulation) {
-  const auto head = static_cast<size_t>(model.layers) + 1;
-  std::vector<size_t> uses;
-  for (int64_t micro_batch = 0; micro_batch < accumulation; ++micro_batch) {
-    for (size_t unit = 0; unit <= head; ++unit) uses.push_back(unit);
-    for (size_t unit = head; unit >= 1; --unit) uses.push_back(unit);
-  }
-  return uses;
-}
 
 struct Group {
   std::set<size_t> units;
@@ -43,15 +17,24 @@ struct Group {
   int64_t elems = 0;
 };
 
-// Parameters that are not persistent, by the set of units that read them; by largest index, descending.
+// A frozen parameter is neither this nor in a group.
+bool IsPersistent(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
+  return !parameter.frozen && parameter.numel() < config.persistence_threshold_elems;
+}
+
+bool IsGathered(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
+  return !parameter.frozen && !IsPersistent(parameter, config);
+}
+
+// Parameters that are gathered, by the set of units that read them; by largest index, descending.
 std::vector<Group> Groups(const std::vector<contract::ParameterSpec>& parameters,
-                          const std::vector<std::vector<size_t>>& units, int64_t threshold) {
+                          const std::vector<std::vector<size_t>>& reads, const contract::RunConfig& config) {
   std::map<std::set<size_t>, Group> by_units;
   for (size_t parameter = parameters.size(); parameter-- > 0;) {
-    if (parameters[parameter].numel() < threshold) continue;
+    if (!IsGathered(parameters[parameter], config)) continue;
     std::set<size_t> readers;
-    for (size_t unit = 0; unit < units.size(); ++unit) {
-      if (std::find(units[unit].begin(), units[unit].end(), parameter) != units[unit].end()) readers.insert(unit);
+    for (size_t unit = 0; unit < reads.size(); ++unit) {
+      if (std::find(reads[unit].begin(), reads[unit].end(), parameter) != reads[unit].end()) readers.insert(unit);
     }
     Group& group = by_units[readers];
     group.units = readers;
@@ -65,53 +48,132 @@ std::vector<Group> Groups(const std::vector<contract::ParameterSpec>& parameters
   return groups;
 }
 
+// The time from the gather of a group before use `posted` to its release after use `last`; its first use is `first`.
+struct Residence {
+  size_t first, last, group, posted;
+};
+
 // Two consecutive uses of a group; between them it may stay gathered.
 struct Wait {
   size_t length, begin, end, group;
   auto Order() const { return std::tuple(length, begin, group); }
 };
 
-// How often each group is gathered in a step.
-std::vector<int64_t> Gathers(const std::vector<Group>& groups, const std::vector<size_t>& uses, int64_t max_live) {
-  std::vector<int64_t> live(uses.size());
-  std::vector<int64_t> gathers(groups.size());
-  std::vector<Wait> waits;
-  for (size_t group = 0; group < groups.size(); ++group) {
-    size_t last = uses.size();
-    for (size_t use = 0; use < uses.size(); ++use) {
-      if (!groups[group].units.contains(uses[use])) continue;
-      live[use] += groups[group].elems;
-      ++gathers[group];
-      if (last != uses.size()) waits.push_back({use - last, last, use, group});
-      last = use;
+class Planner {
+ public:
+  Planner(const std::vector<Group>& groups, const std::vector<size_t>& uses, const contract::RunConfig& config)
+      : groups_(groups), config_(config), live_elems_(uses.size()), uses_of_(groups.size()) {
+    for (size_t group = 0; group < groups.size(); ++group) {
+      for (size_t use = 0; use < uses.size(); ++use) {
+        if (!groups[group].units.contains(uses[use])) continue;
+        live_elems_[use] += groups[group].elems;
+        uses_of_[group].push_back(use);
+      }
     }
   }
-  std::sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.Order() < b.Order(); });
-  for (const Wait& wait : waits) {
-    const int64_t elems = groups[wait.group].elems;
-    const auto begin = live.begin() + static_cast<int64_t>(wait.begin) + 1;
-    const auto end = live.begin() + static_cast<int64_t>(wait.end);
-    if (!std::all_of(begin, end, [&](int64_t elsewhere) { return elsewhere + elems <= max_live; })) continue;
-    std::for_each(begin, end, [&](int64_t& elsewhere) { elsewhere += elems; });
-    --gathers[wait.group];
+
+  // In the order in which they are gathered. To be called once.
+  std::vector<Residence> Residences() {
+    std::vector<Residence> residences = JoinUses(WhatStays());
+    ComeEarly(residences);
+    return residences;
   }
-  return gathers;
+
+ private:
+  // Whether the group may also be in memory during the uses in [begin, end); if so its size is added to them.
+  bool Admit(size_t group, size_t begin, size_t end) {
+    const int64_t elems = groups_[group].elems;
+    for (size_t use = begin; use < end; ++use) {
+      if (live_elems_[use] + elems > config_.max_live_elems) return false;
+    }
+    for (size_t use = begin; use < end; ++use) live_elems_[use] += elems;
+    return true;
+  }
+
+  // Pass 1. Pairs (group, use): the group is still in memory when this use of it begins.
+  std::set<std::pair<size_t, size_t>> WhatStays() {
+    std::vector<Wait> waits;
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      const std::vector<size_t>& uses = uses_of_[group];
+      for (size_t i = 1; i < uses.size(); ++i) waits.push_back({uses[i] - uses[i - 1], uses[i - 1], uses[i], group});
+    }
+    std::sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.Order() < b.Order(); });
+    std::set<std::pair<size_t, size_t>> stays;
+    for (const Wait& wait : waits) {
+      if (Admit(wait.group, wait.begin + 1, wait.end)) stays.insert({wait.group, wait.end});
+    }
+    return stays;
+  }
+
+  std::vector<Residence> JoinUses(const std::set<std::pair<size_t, size_t>>& stays) const {
+    std::vector<Residence> residences;
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      for (size_t use : uses_of_[group]) {
+        if (stays.contains({group, use})) {
+          residences.back().last = use;
+        } else {
+          residences.push_back({use, use, group, use});
+        }
+      }
+    }
+    std::sort(residences.begin(), residences.end(), [](const Residence& a, const Residence& b) {
+      return std::tuple(a.first, a.group) < std::tuple(b.first, b.group);
+    });
+    return residences;
+  }
+
+  // Pass 2. Residences are posted in their order; each at its first use at the latest.
+  void ComeEarly(std::vector<Residence>& residences) {
+    size_t next = 0;
+    for (size_t use = 0; use < live_elems_.size(); ++use) {
+      while (next < residences.size() && residences[next].first == use) ++next;
+      while (next < residences.size() && MayComeBefore(use, residences, next)) residences[next++].posted = use;
+    }
+  }
+
+  // Whether residences[next], whose first use is later, is gathered before this use. The page also demands that no
+  // earlier residence of its group lasts to this use or beyond. That follows: between the two lies a use at which pass
+  // 1 did not admit the group, and live elements only grow.
+  bool MayComeBefore(size_t use, const std::vector<Residence>& residences, size_t next) {
+    int64_t ahead_elems = 0;
+    for (size_t i = 0; i <= next; ++i) {
+      if (residences[i].first > use) ahead_elems += groups_[residences[i].group].elems;
+    }
+    return ahead_elems <= config_.prefetch_bucket_elems && Admit(residences[next].group, use, residences[next].first);
+  }
+
+  const std::vector<Group>& groups_;
+  const contract::RunConfig& config_;
+  std::vector<int64_t> live_elems_;           // during each use
+  std::vector<std::vector<size_t>> uses_of_;  // of each group, ascending
+};
+
+std::vector<size_t> UsesOfAStep(const std::vector<size_t>& micro_batch, int64_t accumulation) {
+  std::vector<size_t> uses;
+  for (int64_t i = 0; i < accumulation; ++i) uses.insert(uses.end(), micro_batch.begin(), micro_batch.end());
+  return uses;
 }
 
 }  // namespace
 
-std::vector<GatherSet> GatherSets(const contract::ExactSpec& model, const contract::RunConfig& config) {
+GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConfig& config) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
-  const std::vector<Group> groups = Groups(parameters, UnitParameters(model), config.persistence_threshold_elems);
-  const std::vector<int64_t> gathers = Gathers(groups, Uses(model, config.accumulation_steps), config.max_live_elems);
-  std::vector<GatherSet> sets;
-  for (size_t i = 0; i < groups.size(); ++i) sets.push_back({groups[i].parameters, gathers[i]});
-  GatherSet persistent{{}, 1};  // gathered once, after the update
+  const ModelUnits units = UnitsOf(model);
+  const std::vector<Group> groups = Groups(parameters, units.reads, config);
+  const std::vector<size_t> uses = UsesOfAStep(units.uses, config.accumulation_steps);
+  GatherPlan plan;
+  for (const Group& group : groups) plan.groups.push_back({group.parameters, 0});
+  plan.persistent.gathers_per_step = 1;
   for (size_t parameter = parameters.size(); parameter-- > 0;) {
-    if (parameters[parameter].numel() < config.persistence_threshold_elems) persistent.parameters.push_back(parameter);
+    if (IsPersistent(parameters[parameter], config)) plan.persistent.parameters.push_back(parameter);
   }
-  if (!persistent.parameters.empty()) sets.push_back(std::move(persistent));
-  return sets;
+  plan.live.resize(uses.size());
+  for (const Residence& residence : Planner(groups, uses, config).Residences()) {
+    ++plan.groups[residence.group].gathers_per_step;
+    for (size_t use = residence.posted; use <= residence.last; ++use) plan.live[use].push_back(residence.group);
+  }
+  for (std::vector<size_t>& groups_of_use : plan.live) std::sort(groups_of_use.begin(), groups_of_use.end());
+  return plan;
 }
 
 }  // namespace plumbline::conformance

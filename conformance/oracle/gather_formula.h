@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters of family exact are gathered together under ZeRO 3, and how often in a step: derived from the words
-// of docs/zero3.md and from nothing of any engine. Pure integers.
+// Which parameters are gathered together under ZeRO 3, how often in a step, and which of them are in memory at each
+// use: derived from the words of docs/zero3.md ("Groups", "The plan of gathers") and from nothing of any engine. Pure
+// integers; it knows no buckets and no bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,8 +19,14 @@ struct GatherSet {
   int64_t gathers_per_step = 0;
 };
 
-// The groups in their order, then the persistent parameters as one set, if there are any. Every parameter is in one
-// set.
-std::vector<GatherSet> GatherSets(const contract::ExactSpec& model, const contract::RunConfig& config);
+// Frozen parameters are in none of its sets.
+struct GatherPlan {
+  std::vector<GatherSet> groups;  // in their order; one that no unit uses is never gathered
+  GatherSet persistent;           // may be without parameters; gathered once, after the update
+  // For each use of a step: the groups that are gathered or being gathered during it, ascending.
+  std::vector<std::vector<size_t>> live;
+};
+
+GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConfig& config);
 
 }  // namespace plumbline::conformance

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
+#include "conformance/contract/dtype.h"
+#include "conformance/oracle/bucket_formula.h"
 #include "conformance/oracle/gather_formula.h"
 
 namespace plumbline::conformance {
@@ -14,30 +15,9 @@ using contract::CommCount;
 using reports::CheckOutcome;
 using reports::CheckRecord;
 
-constexpr int64_t kAlignElems = 32;
 constexpr int64_t kScalarBytes = 8;
 constexpr int64_t kGradientBytes = 4;
-
-int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-// Padded lengths of the buckets of these parameters, in this order.
-std::vector<int64_t> PaddedBucketElems(const std::vector<contract::ParameterSpec>& parameters,
-                                       const contract::RunConfig& config) {
-  std::vector<int64_t> padded;
-  int64_t open_elems = 0;    // of the parameters alone
-  int64_t open_aligned = 0;  // with each parameter at its aligned place
-  const auto close = [&] {
-    if (open_elems > 0) padded.push_back(RoundUp(open_aligned, kAlignElems * config.data_degree));
-    open_elems = open_aligned = 0;
-  };
-  for (const contract::ParameterSpec& parameter : parameters) {
-    if (open_elems + parameter.numel() > config.reduce_bucket_elems) close();
-    open_elems += parameter.numel();
-    open_aligned += RoundUp(parameter.numel(), kAlignElems);
-  }
-  close();
-  return padded;
-}
+constexpr int64_t kNormBytes = 21 * 8;  // sum of squares of the sharded gradient, and what is not finite in it
 
 using Counts = std::map<std::string, CommCount>;
 
@@ -46,11 +26,9 @@ void Add(Counts& counts, const char* kind, int64_t calls, int64_t bytes) {
   counts[kind].bytes += calls * bytes;
 }
 
-// Stages 0 to 2: one list of buckets, over all parameters in reverse canonical order.
+// Stages 0 to 2: one list of buckets.
 void AddWholeModel(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
-  std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
-  std::reverse(parameters.begin(), parameters.end());
-  for (int64_t elems : PaddedBucketElems(parameters, config)) {
+  for (int64_t elems : PaddedBucketElems(model, config, TrainedInReverseOrder(model))) {
     if (config.zero_stage == 0) {
       Add(counts, "all_reduce", 1, kGradientBytes * elems);
       continue;
@@ -62,15 +40,15 @@ void AddWholeModel(const contract::ModelSpec& model, const contract::RunConfig& 
 
 // Stage 3: each set has buckets of its own.
 void AddGatherSets(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
-  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
-  for (const GatherSet& set : GatherSets(model.exact(), config)) {
-    std::vector<contract::ParameterSpec> members;
-    for (size_t index : set.parameters) members.push_back(parameters[index]);
-    for (int64_t elems : PaddedBucketElems(members, config)) {
+  const GatherPlan plan = PlanGathers(model, config);
+  const auto add = [&](const GatherSet& set) {
+    for (int64_t elems : PaddedBucketElems(model, config, set.parameters)) {
       Add(counts, "reduce_scatter", config.accumulation_steps, kGradientBytes * elems);
       Add(counts, "all_gather", set.gathers_per_step, contract::SizeBytes(config.storage) * elems);
     }
-  }
+  };
+  for (const GatherSet& group : plan.groups) add(group);
+  add(plan.persistent);
 }
 
 std::string Show(const std::map<std::string, CommCount>& counts) {
@@ -94,6 +72,7 @@ std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, 
   Counts expected;
   if (config.data_degree == 1) return expected;
   Add(expected, "all_reduce", 2, kScalarBytes);
+  if (!model.is_exact() && config.zero_stage > 0) Add(expected, "all_reduce", 1, kNormBytes);
   if (config.zero_stage == 3) {
     AddGatherSets(model, config, expected);
   } else {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "conformance/oracle/testing/example_gpt2.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -90,6 +91,79 @@ TEST(CheckLedger, WithoutCountsFailsOnlyAnEngineThatPromisedThem) {
   }
   EXPECT_EQ(CheckLedger(ExampleCase(2, 1), traces, true).outcome, CheckOutcome::kFail);
   EXPECT_EQ(CheckLedger(ExampleCase(2, 1), traces, false).outcome, CheckOutcome::kNotApplicable);
+}
+
+// Two ranks pad the groups of the tied model to 64 (norm), 448 (layer), 64 (pos), 64 (embed).
+TEST(ExpectedComm, OfGpt2HasAThirdSumForTheNormWhereGradientsAreSharded) {
+  using Counts = std::map<std::string, CommCount>;
+  contract::Case spec = ExampleGpt2(2, 0);
+  spec.config.accumulation_steps = 3;
+  const auto counts = [&](int64_t stage) {
+    spec.config.zero_stage = stage;
+    return ExpectedComm(spec.model, spec.config);
+  };
+  EXPECT_EQ(counts(0), (Counts{{"all_reduce", {2 + 1, 16 + 4 * 576}}}));
+  EXPECT_EQ(counts(1),
+            (Counts{{"all_reduce", {3, 16 + 168}}, {"reduce_scatter", {1, 4 * 576}}, {"all_gather", {1, 4 * 576}}}));
+  EXPECT_EQ(
+      counts(2),
+      (Counts{{"all_reduce", {3, 16 + 168}}, {"reduce_scatter", {3, 3 * 4 * 576}}, {"all_gather", {1, 4 * 576}}}));
+  // In each micro-batch norm and pos are gathered once, layer and embed twice.
+  EXPECT_EQ(counts(3), (Counts{{"all_reduce", {3, 16 + 168}},
+                               {"reduce_scatter", {4 * 3, 3 * 4 * 640}},
+                               {"all_gather", {3 * 6, 3 * 4 * (64 + 2 * 448 + 64 + 2 * 64)}}}));
+  spec.config.data_degree = 1;
+  for (int64_t stage : {0, 1, 2, 3}) EXPECT_TRUE(counts(stage).empty());
+}
+
+TEST(ExpectedComm, OfGpt2ReducesTheUnusedParameterAndGathersItOnlyAfterAnUpdate) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().unused = true;
+  spec.config.max_live_elems = 1000;
+  EXPECT_EQ(ExpectedComm(spec.model, spec.config).at("reduce_scatter"), (CommCount{5, 4 * (640 + 64)}));
+  EXPECT_EQ(ExpectedComm(spec.model, spec.config).at("all_gather"), (CommCount{4, 4 * 640}));
+  spec.config.persistence_threshold_elems = 16;  // unused, norms and biases; attn.out.weight has just 16
+  const auto counts = ExpectedComm(spec.model, spec.config);
+  EXPECT_EQ(counts.at("reduce_scatter").calls, 4);  // layer, pos, embed, persistent
+  EXPECT_EQ(counts.at("all_gather").calls, 4);
+  spec.config.zero_stage = 1;
+  EXPECT_EQ(ExpectedComm(spec.model, spec.config).at("all_gather"), (CommCount{1, 4 * 640}));  // 576 + 32, padded
+}
+
+TEST(ExpectedComm, OfGpt2NeverSendsAFrozenParameter) {
+  contract::Case spec = ExampleGpt2(2, 1);
+  spec.model.gpt2().frozen = {"embed.weight", "layers.0.attn.qkv.weight"};  // 576 - 128
+  EXPECT_EQ(ExpectedComm(spec.model, spec.config).at("all_gather"), (CommCount{1, 4 * 448}));
+  spec.config.zero_stage = 3;  // norm once, layer (352, padded to 384) twice, pos once
+  EXPECT_EQ(ExpectedComm(spec.model, spec.config).at("reduce_scatter"), (CommCount{3, 4 * (64 + 384 + 64)}));
+  EXPECT_EQ(ExpectedComm(spec.model, spec.config).at("all_gather"), (CommCount{4, 4 * (64 + 2 * 384 + 64)}));
+}
+
+// Without padding, what each rank sends and receives is the textbook's multiple of psi (Rajbhandari et al. 2020,
+// section 7): a reduce_scatter and an all_gather count psi each, an all_reduce's buffer is psi but travels twice.
+TEST(ExpectedComm, WithoutPaddingIsTwoPsiAndUnderStageThreeThreePsi) {
+  contract::Case spec = ExampleCase(4);
+  spec.model.exact().width = spec.model.exact().hidden = 32;
+  spec.model.exact().positions = spec.model.exact().vocab = 32;
+  spec.model.exact().layers = 97;
+  spec.config.reduce_bucket_elems = 1 << 30;
+  spec.config.persistence_threshold_elems = 2000;
+  spec.config.max_live_elems = 0;
+  const int64_t layers_bytes = 4 * 97 * 6 * 1024;
+  const int64_t embeddings_bytes = 4 * 2 * 1024;
+  const auto travelled = [&](int64_t stage) {
+    spec.config.zero_stage = stage;
+    int64_t bytes = 0;
+    for (const auto& [kind, count] : ExpectedComm(spec.model, spec.config)) {
+      bytes += count.bytes * (kind == "all_reduce" ? 2 : 1);
+    }
+    return bytes - 2 * 2 * 8;
+  };
+  for (int64_t stage : {0, 1, 2}) EXPECT_EQ(travelled(stage), 2 * (layers_bytes + embeddings_bytes)) << stage;
+  EXPECT_EQ(travelled(3), 2 * (layers_bytes + embeddings_bytes)) << "all persistent";
+  spec.config.persistence_threshold_elems = 0;
+  // Layers are gathered for forward and for backward, embed for its two units, pos once.
+  EXPECT_EQ(travelled(3), 3 * layers_bytes + (1 + 2 + 1 + 1) * embeddings_bytes / 2);
 }
 
 }  // namespace

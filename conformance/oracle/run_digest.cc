@@ -2,6 +2,7 @@
 #include "conformance/oracle/run_digest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,13 +27,45 @@ void FailOnce(CheckRecord& check, const std::string& detail) {
 
 std::string Slice(int64_t begin, int64_t end) { return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")"; }
 
+// `total` with `other` in the place of `kept`, which is a part of it. Digests are sums.
+Digest Replace(Digest total, const Digest& kept, const Digest& other) {
+  const auto minus = [](auto a, auto b) { return static_cast<uint64_t>(a) - static_cast<uint64_t>(b); };
+  total.hash += minus(other.hash, kept.hash);
+  total.sum = contract::WrappingSum(total.sum, minus(other.sum, kept.sum));
+  total.sum_squares = contract::WrappingSum(total.sum_squares, minus(other.sum_squares, kept.sum_squares));
+  total.sum_indexed =
+      (total.sum_indexed + minus(other.sum_indexed, kept.sum_indexed)) & (contract::kIndexedModulus - 1);
+  return total;
+}
+
+// A number that is not finite is null in a trace.
+bool Same(double a, double b) { return a == b || (!std::isfinite(a) && !std::isfinite(b)); }
+
+// The first of the real numbers that differs, or nothing.
+const char* DifferingReal(const std::optional<contract::RealStep>& a, const std::optional<contract::RealStep>& b) {
+  if (a.has_value() != b.has_value()) return "lr, gradient_norm and skipped";
+  if (!a) return nullptr;
+  if (a->lr != b->lr) return "lr";
+  if (!Same(a->gradient_norm, b->gradient_norm)) return "gradient_norm";
+  return a->skipped == b->skipped ? nullptr : "skipped";
+}
+
 // The slices of one tensor, one kind, one step, over all ranks.
 class SliceMap {
  public:
-  // False if the same slice was seen with another digest.
-  bool Add(const SliceDigest& slice) {
+  // False if the same slice was seen with another digest, which is kept apart.
+  bool Add(int64_t rank, const SliceDigest& slice) {
     const auto [entry, fresh] = slices_.try_emplace({slice.begin, slice.end}, slice.digest);
-    return fresh || entry->second == slice.digest;
+    if (fresh || entry->second == slice.digest) return true;
+    others_.push_back({rank, entry->second, slice.digest});
+    return false;
+  }
+
+  // For each slice that was seen with another digest: the whole tensor with that one.
+  void AppendOthers(TensorKind kind, size_t tensor, const Digest& total, std::vector<RankDigest>& others) const {
+    for (const Other& other : others_) {
+      others.push_back({other.rank, kind, tensor, Replace(total, other.kept, other.seen)});
+    }
   }
 
   // The digest of the whole tensor, or what is wrong with the cover of [0, numel).
@@ -56,7 +89,13 @@ class SliceMap {
   }
 
  private:
+  struct Other {
+    int64_t rank = 0;
+    Digest kept;
+    Digest seen;
+  };
   std::map<std::pair<int64_t, int64_t>, Digest> slices_;
+  std::vector<Other> others_;
 };
 
 // Puts the traces together, step by step; every finding goes into one of three checks.
@@ -70,7 +109,7 @@ class Merger {
   MergedRun Merge() {
     CheckHeaders();
     if (trace_.outcome == CheckOutcome::kPass) {
-      for (int64_t step = 0; step < spec_.steps; ++step) MergeStep(step);
+      for (size_t index = 0; index < ranks_.front().steps.size(); ++index) MergeStep(index);
     }
     if (replicas_.compared == 0 && replicas_.outcome == CheckOutcome::kPass) {
       replicas_.outcome = CheckOutcome::kNotApplicable;
@@ -88,38 +127,65 @@ class Merger {
     }
     for (const Trace& trace : ranks_) {
       const std::string rank = "rank " + std::to_string(trace.rank) + ": ";
-      const auto steps = static_cast<int64_t>(trace.steps.size());
       if (trace.world != world) FailOnce(trace_, rank + "world is " + std::to_string(trace.world));
       if (!(trace.config == spec_.config)) {
         FailOnce(trace_, rank + "ran another config: " + contract::ToJson(trace.config));
       }
-      if (steps != spec_.steps || !trace.complete) {
-        FailOnce(trace_, rank + "trace has " + std::to_string(steps) + " steps" +
-                             (trace.complete ? "" : " and no end record") + "; the case has " +
-                             std::to_string(spec_.steps));
-      }
-      if (steps > 0 && trace.steps.front().step != spec_.first_step) {
-        FailOnce(trace_, rank + "the first step is " + std::to_string(trace.steps.front().step) +
-                             "; the case begins at " + std::to_string(spec_.first_step));
-      }
+      CheckSteps(trace, rank);
       trace_.compared += 4;
     }
   }
 
-  void MergeStep(int64_t step) {
-    const StepRecord& first = ranks_.front().steps[static_cast<size_t>(step)];
-    StepDigest merged{first.loss, first.tokens, {}};
-    CompareScalars(step, first);
-    for (TensorKind kind : contract::kTensorKinds) MergeKind(step, kind, merged);
+  // A case that resumes begins somewhere inside its steps, on all ranks at the same one.
+  void CheckSteps(const Trace& trace, const std::string& rank) {
+    const auto steps = static_cast<int64_t>(trace.steps.size());
+    int64_t expected = spec_.steps;
+    if (spec_.resume) expected = std::clamp<int64_t>(static_cast<int64_t>(ranks_.front().steps.size()), 1, spec_.steps);
+    if (steps != expected || !trace.complete) {
+      FailOnce(trace_, rank + "trace has " + std::to_string(steps) + " steps" +
+                           (trace.complete ? "" : " and no end record") + "; the case has " + std::to_string(expected));
+    }
+    const int64_t first = spec_.first_step + spec_.steps - expected;
+    if (steps > 0 && trace.steps.front().step != first) {
+      FailOnce(trace_, rank + "the first step is " + std::to_string(trace.steps.front().step) +
+                           "; the case begins at " + std::to_string(first));
+    }
+  }
+
+  void MergeStep(size_t index) {
+    const StepRecord& first = ranks_.front().steps[index];
+    StepDigest merged;
+    merged.step = first.step;
+    merged.loss = first.loss;
+    merged.tokens = first.tokens;
+    merged.real = first.real;
+    CheckReal(first);
+    CompareScalars(index, first, merged);
+    for (TensorKind kind : contract::kTensorKinds) MergeKind(index, kind, merged);
     run_.steps.push_back(std::move(merged));
   }
 
-  void CompareScalars(int64_t step, const StepRecord& first) {
+  void CheckReal(const StepRecord& record) {
+    if (spec_.model.is_exact()) return;
+    ++trace_.compared;
+    const size_t num_groups = spec_.config.groups.size() + 1;
+    if (record.real && record.real->lr.size() == num_groups) return;
+    FailOnce(trace_, "step " + std::to_string(record.step) + ": rank 0 " +
+                         (record.real ? "states " + std::to_string(record.real->lr.size()) + " lr for " +
+                                            std::to_string(num_groups) + " groups"
+                                      : "states no lr, gradient_norm, skipped"));
+  }
+
+  void CompareScalars(size_t index, const StepRecord& first, StepDigest& merged) {
     for (const Trace& trace : ranks_.subspan(1)) {
-      const StepRecord& record = trace.steps[static_cast<size_t>(step)];
-      const std::string where = "step " + std::to_string(step) + ": rank " + std::to_string(trace.rank);
-      replicas_.compared += 2;
-      if (record.loss != first.loss) {
+      const StepRecord& record = trace.steps[index];
+      const std::string where = "step " + std::to_string(first.step) + ": rank " + std::to_string(trace.rank);
+      const char* differing = DifferingReal(record.real, first.real);
+      const bool same = Same(record.loss, first.loss) && record.tokens == first.tokens && !differing;
+      if (!same) merged.other_scalars.push_back({trace.rank, record.loss, record.tokens, record.real});
+      replicas_.compared += first.real ? 5 : 2;
+      if (differing) FailOnce(replicas_, where + " states another " + differing + " than rank 0");
+      if (!Same(record.loss, first.loss)) {
         FailOnce(replicas_,
                  where + " states loss " + std::to_string(record.loss) + ", rank 0 " + std::to_string(first.loss));
       }
@@ -141,13 +207,18 @@ class Merger {
     return spec_.config.zero_stage < first_sharding_stage;
   }
 
-  void CheckWhole(const Trace& trace, int64_t step, TensorKind kind, const std::string& where) {
+  // A frozen parameter has weights and master weights only.
+  static bool IsAbsent(TensorKind kind, const contract::ParameterSpec& parameter) {
+    return parameter.frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster;
+  }
+
+  void CheckWhole(const Trace& trace, size_t index, TensorKind kind, const std::string& where) {
     std::map<std::string, int64_t> listed;
-    for (const SliceDigest& slice : trace.steps[static_cast<size_t>(step)].of(kind)) {
+    for (const SliceDigest& slice : trace.steps[index].of(kind)) {
       listed[slice.tensor] += slice.end - slice.begin;
     }
     for (const contract::ParameterSpec& parameter : parameters_) {
-      if (parameter.frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) continue;
+      if (IsAbsent(kind, parameter)) continue;
       ++trace_.compared;
       if (listed[parameter.name] == parameter.numel()) continue;
       FailOnce(trace_, where + " of " + parameter.name + " is not whole on rank " + std::to_string(trace.rank) +
@@ -155,21 +226,21 @@ class Merger {
     }
   }
 
-  void MergeKind(int64_t step, TensorKind kind, StepDigest& merged) {
+  void MergeKind(size_t index, TensorKind kind, StepDigest& merged) {
     const bool absent = (kind == TensorKind::kMoment && !contract::HasMoment(spec_.config)) ||
                         (kind == TensorKind::kSecondMoment && !contract::HasSecondMoment(spec_.config));
-    const std::string where = "step " + std::to_string(step) + ": " + std::string(Name(kind));
+    const std::string where = "step " + std::to_string(merged.step) + ": " + std::string(Name(kind));
     std::vector<SliceMap> tensors(parameters_.size());
     for (const Trace& trace : ranks_) {
-      for (const SliceDigest& slice : trace.steps[static_cast<size_t>(step)].of(kind)) {
+      for (const SliceDigest& slice : trace.steps[index].of(kind)) {
         const auto found = index_of_.find(slice.tensor);
-        if (found == index_of_.end() || absent) {
+        if (found == index_of_.end() || absent || IsAbsent(kind, parameters_[found->second])) {
           FailOnce(trace_, where + " of " + slice.tensor + " is not one of this case");
           continue;
         }
         const auto tensor = found->second;
         if (ranks_.size() > 1) ++replicas_.compared;
-        if (!tensors[tensor].Add(slice)) {
+        if (!tensors[tensor].Add(trace.rank, slice)) {
           FailOnce(replicas_, where + " of " + slice.tensor + " " + Slice(slice.begin, slice.end) + " on rank " +
                                   std::to_string(trace.rank) + " differs from another rank's");
         }
@@ -177,10 +248,10 @@ class Merger {
     }
     if (absent) return;
     for (const Trace& trace : ranks_) {
-      if (IsReplicated(kind)) CheckWhole(trace, step, kind, where);
+      if (IsReplicated(kind)) CheckWhole(trace, index, kind, where);
     }
     for (size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) {
+      if (IsAbsent(kind, parameters_[i])) {
         merged.tensors[static_cast<int>(kind)].push_back(Digest{});
         continue;
       }
@@ -188,6 +259,7 @@ class Merger {
       const std::optional<Digest> total = tensors[i].Total(parameters_[i].numel(), problem);
       if (!total) FailOnce(trace_, where + " of " + parameters_[i].name + ": " + problem);
       merged.tensors[static_cast<int>(kind)].push_back(total.value_or(Digest{}));
+      if (total) tensors[i].AppendOthers(kind, i, *total, merged.other_digests);
       ++trace_.compared;
     }
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/judge.h"
 
-#include "conformance/oracle/sensitivity_check.h"
-
 namespace plumbline::conformance {
 namespace {
 
@@ -19,9 +17,10 @@ Verdict VerdictOf(const std::vector<CheckRecord>& checks) {
   return vacuous ? Verdict::kVacuous : Verdict::kPass;
 }
 
-// The finding that leads a reader to the cause: values before replicas before counts.
+// The finding that leads a reader to the cause: values before relations, these before replicas, these before counts.
 std::string MessageOf(const std::vector<CheckRecord>& checks, CheckOutcome outcome) {
-  for (const char* name : {"trace", "exact", "replicas", "collectives", "ledger"}) {
+  for (const char* name : {"trace", "dump", "exact", "gradient", "loss", "update", "relation", "replicas",
+                           "collectives", "ledger", "memory", "trajectory"}) {
     for (const CheckRecord& check : checks) {
       if (check.name == name && check.outcome == outcome) return check.detail;
     }
@@ -32,7 +31,9 @@ std::string MessageOf(const std::vector<CheckRecord>& checks, CheckOutcome outco
   return "";
 }
 
-Judgement JudgeOutcome(const CaseOutcome& outcome) {
+}  // namespace
+
+Judgement FromOutcome(const CaseOutcome& outcome) {
   Judgement judgement;
   judgement.message = outcome.message;
   switch (outcome.kind) {
@@ -51,29 +52,10 @@ Judgement JudgeOutcome(const CaseOutcome& outcome) {
   return judgement;
 }
 
-}  // namespace
-
-Judgement Judge(const contract::Case& spec, const Truth& truth, const Observation& seen) {
-  if (seen.outcome.kind != CaseOutcome::Kind::kOk) return JudgeOutcome(seen.outcome);
-  Judgement judgement;
-  if (!truth.error.empty()) {
-    judgement.message = "the reference gave no truth: " + truth.error;
-    return judgement;
-  }
-  judgement.checks = seen.checks;
-  if (seen.run) {
-    ExactResult exact = CompareExactly(spec.model, truth.run, *seen.run);
-    judgement.checks.push_back(std::move(exact.check));
-    judgement.divergence = std::move(exact.divergence);
-  }
-  judgement.checks.push_back(CheckCertificate(truth.certificate, spec.config.storage));
-  judgement.checks.insert(judgement.checks.end(), truth.checks.begin(), truth.checks.end());
+void Settle(Judgement& judgement) {
   judgement.verdict = VerdictOf(judgement.checks);
-  // What was not compared with the truth passes by silence: never.
-  if (judgement.verdict == Verdict::kPass && !seen.run) judgement.verdict = Verdict::kVacuous;
   if (judgement.verdict == Verdict::kFail) judgement.message = MessageOf(judgement.checks, CheckOutcome::kFail);
   if (judgement.verdict == Verdict::kVacuous) judgement.message = MessageOf(judgement.checks, CheckOutcome::kVacuous);
-  return judgement;
 }
 
 }  // namespace plumbline::conformance

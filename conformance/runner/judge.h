@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was seen of a case to its verdict. Any failed check is FAIL; without one, any vacuous check is VACUOUS;
-// PASS is what remains. An engine that did not end well is ERROR or UNSUPPORTED before any check.
+// From checks to a verdict, for every family. Any failed check is FAIL; without one, any vacuous check is VACUOUS; PASS
+// is what remains. An engine that did not end well is ERROR or UNSUPPORTED before any check.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "conformance/engines/run_cases.h"
 #include "conformance/oracle/exact_check.h"
-#include "conformance/runner/observation.h"
-#include "conformance/runner/plan.h"
-#include "conformance/runner/truth.h"
 #include "reports/record/record.h"
 
 namespace plumbline::conformance {
@@ -18,9 +18,14 @@ struct Judgement {
   std::vector<reports::CheckRecord> checks;
   std::string message;  // one line; empty for PASS
   std::optional<Divergence> divergence;
+  bool no_truth = false;       // ERROR because what it would be compared with is missing
   bool engine_failed = false;  // ERROR because the engine itself refused its state, crashed or broke the protocol
 };
 
-Judgement Judge(const contract::Case& spec, const Truth& truth, const Observation& seen);
+// Of an engine that did not end well.
+Judgement FromOutcome(const CaseOutcome& outcome);
+
+// Of one that did: sets verdict and message from the checks. Without any check it is VACUOUS.
+void Settle(Judgement& judgement);
 
 }  // namespace plumbline::conformance

@@ -5,6 +5,7 @@
 
 #include "conformance/oracle/testing/example_run.h"
 #include "conformance/runner/defect_judge.h"
+#include "conformance/runner/exact_trial.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -33,7 +34,7 @@ Observation Seen(CaseOutcome::Kind kind = CaseOutcome::Kind::kOk) {
 }
 
 TEST(Judge, PassesARunThatEqualsALiveTruth) {
-  const Judgement judgement = Judge(ExampleCase(1), LiveTruth(), Seen());
+  const Judgement judgement = JudgeExact(ExampleCase(1), LiveTruth(), Seen());
   EXPECT_EQ(judgement.verdict, Verdict::kPass);
   EXPECT_EQ(judgement.message, "");
 }
@@ -41,7 +42,7 @@ TEST(Judge, PassesARunThatEqualsALiveTruth) {
 TEST(Judge, FailsOnADivergenceAndSaysWhere) {
   Observation seen = Seen();
   seen.run->steps[2].tensors[0][1].hash += 1;
-  const Judgement judgement = Judge(ExampleCase(1), LiveTruth(), seen);
+  const Judgement judgement = JudgeExact(ExampleCase(1), LiveTruth(), seen);
   EXPECT_EQ(judgement.verdict, Verdict::kFail);
   EXPECT_NE(judgement.message.find("step 2: gradient of pos.weight"), std::string::npos) << judgement.message;
   ASSERT_TRUE(judgement.divergence);
@@ -53,7 +54,7 @@ TEST(Judge, IsVacuousWhereEqualityCouldNotHaveShownAFault) {
     if (broken == 0) truth.certificate.quantities["stored"].max = 1e9;
     if (broken == 1) truth.checks[0].outcome = CheckOutcome::kVacuous;
     if (broken == 2) truth.checks[1].outcome = CheckOutcome::kVacuous;
-    EXPECT_EQ(Judge(ExampleCase(1), truth, Seen()).verdict, Verdict::kVacuous) << broken;
+    EXPECT_EQ(JudgeExact(ExampleCase(1), truth, Seen()).verdict, Verdict::kVacuous) << broken;
   }
 }
 
@@ -61,9 +62,9 @@ TEST(Judge, AsksTheCertificateForTheStorageTypeOfTheCase) {
   Truth truth = LiveTruth();
   truth.certificate.quantities["stored"].max = 257;
   contract::Case spec = ExampleCase(1);
-  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kPass);
+  EXPECT_EQ(JudgeExact(spec, truth, Seen()).verdict, Verdict::kPass);
   spec.config.storage = contract::DType::kBF16;
-  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kVacuous);
+  EXPECT_EQ(JudgeExact(spec, truth, Seen()).verdict, Verdict::kVacuous);
 }
 
 TEST(Judge, PrefersAFailureToVacuous) {
@@ -71,27 +72,37 @@ TEST(Judge, PrefersAFailureToVacuous) {
   truth.checks[0].outcome = CheckOutcome::kVacuous;
   Observation seen = Seen();
   seen.run->steps[0].loss += 1;
-  EXPECT_EQ(Judge(ExampleCase(1), truth, seen).verdict, Verdict::kFail);
+  EXPECT_EQ(JudgeExact(ExampleCase(1), truth, seen).verdict, Verdict::kFail);
 }
 
 TEST(Judge, FailsWhenAnyCheckOfTheTracesFailed) {
   for (size_t check = 0; check < Seen().checks.size(); ++check) {
     Observation seen = Seen();
     seen.checks[check].outcome = CheckOutcome::kFail;
-    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), seen).verdict, Verdict::kFail) << seen.checks[check].name;
+    EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), seen).verdict, Verdict::kFail) << seen.checks[check].name;
   }
+}
+
+TEST(Judge, NamesValuesBeforeCallsAndCallsBeforeMemory) {
+  Observation seen = Seen();
+  seen.checks.push_back({"memory", CheckOutcome::kFail, 6, "too many bytes are held"});
+  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), seen).message, "too many bytes are held");
+  seen.checks.push_back({"ledger", CheckOutcome::kFail, 6, "too many bytes are sent"});
+  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), seen).message, "too many bytes are sent");
+  seen.run->steps[0].loss += 1;
+  EXPECT_NE(Judge(ExampleCase(1), LiveTruth(), seen).message.find("loss"), std::string::npos);
 }
 
 TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {
   using Kind = CaseOutcome::Kind;
   for (Kind kind : {Kind::kEnvironment, Kind::kError, Kind::kCrashed, Kind::kTimedOut, Kind::kProtocol}) {
-    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).verdict, Verdict::kError) << Name(kind);
-    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).message, "what the engine said");
+    EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(kind)).verdict, Verdict::kError) << Name(kind);
+    EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(kind)).message, "what the engine said");
     const bool own = kind == Kind::kError || kind == Kind::kCrashed || kind == Kind::kProtocol;
-    EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(kind)).engine_failed, own) << Name(kind);
+    EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(kind)).engine_failed, own) << Name(kind);
   }
-  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kUnsupported)).verdict, Verdict::kUnsupported);
-  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), Seen(Kind::kInterrupted)).verdict, Verdict::kNotRun);
+  EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(Kind::kUnsupported)).verdict, Verdict::kUnsupported);
+  EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(Kind::kInterrupted)).verdict, Verdict::kNotRun);
 }
 
 TEST(Judge, IsVacuousWithoutAnyCheck) {
@@ -101,7 +112,7 @@ TEST(Judge, IsVacuousWithoutAnyCheck) {
   Truth truth = LiveTruth();
   truth.checks.clear();
   // Only the certificate is left, and it compares nothing of the candidate.
-  EXPECT_NE(Judge(ExampleCase(1), truth, seen).verdict, Verdict::kPass);
+  EXPECT_NE(JudgeExact(ExampleCase(1), truth, seen).verdict, Verdict::kPass);
 }
 
 TEST(Judge, AsksTheCertificateForTheStorageOfTheCase) {
@@ -109,15 +120,15 @@ TEST(Judge, AsksTheCertificateForTheStorageOfTheCase) {
   truth.certificate.quantities["stored"].max = 300;
   truth.certificate.quantities["gradient"].max = 300;
   contract::Case spec = ExampleCase(1);
-  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kPass);
+  EXPECT_EQ(JudgeExact(spec, truth, Seen()).verdict, Verdict::kPass);
   spec.config.storage = contract::DType::kBF16;
-  EXPECT_EQ(Judge(spec, truth, Seen()).verdict, Verdict::kVacuous);
+  EXPECT_EQ(JudgeExact(spec, truth, Seen()).verdict, Verdict::kVacuous);
 }
 
 TEST(Judge, IsAnErrorWithoutATruth) {
   Truth truth;
   truth.error = "the reference crashed";
-  const Judgement judgement = Judge(ExampleCase(1), truth, Seen());
+  const Judgement judgement = JudgeExact(ExampleCase(1), truth, Seen());
   EXPECT_EQ(judgement.verdict, Verdict::kError);
   EXPECT_NE(judgement.message.find("the reference crashed"), std::string::npos);
 }

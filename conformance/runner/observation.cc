@@ -4,6 +4,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/contract/trace.h"
 #include "conformance/oracle/ledger_check.h"
+#include "conformance/oracle/memory_check.h"
 
 namespace plumbline::conformance {
 
@@ -44,6 +45,7 @@ Observation Observe(const contract::Case& spec, const contract::EngineDescriptio
   seen.checks = std::move(merged.checks);
   if (seen.checks.front().outcome != CheckOutcome::kPass) return seen;
   seen.checks.push_back(CheckLedger(spec, ranks, description.Has("ledger")));
+  seen.checks.push_back(CheckMemory(spec, ranks, description.Has("memory")));
   seen.run = std::move(merged.run);
   return seen;
 }

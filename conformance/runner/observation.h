@@ -16,8 +16,9 @@ namespace plumbline::conformance {
 
 struct Observation {
   CaseOutcome outcome;
-  std::vector<reports::CheckRecord> checks;  // trace, replicas, collectives, ledger; empty unless the engine ended well
-  std::optional<RunDigest> run;              // present if the trace check passed
+  // trace, replicas, collectives, ledger, memory; empty unless the engine ended well
+  std::vector<reports::CheckRecord> checks;
+  std::optional<RunDigest> run;  // present if the trace check passed
 };
 
 // Reads what the engine left in out_dir. Of an engine that did not end well the message says how far its trace goes. A

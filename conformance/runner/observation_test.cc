@@ -16,9 +16,9 @@ namespace {
 using contract::Trace;
 using reports::CheckOutcome;
 
-contract::EngineDescription WithLedger(bool ledger) {
+contract::EngineDescription WithBooks(bool books) {
   contract::EngineDescription description;
-  if (ledger) description.features = {"ledger"};
+  if (books) description.features = {"ledger", "memory"};
   return description;
 }
 
@@ -30,9 +30,9 @@ void Write(const std::filesystem::path& out_dir, const std::vector<Trace>& trace
   }
 }
 
-Observation ObserveIn(const std::filesystem::path& out_dir, bool ledger = true,
+Observation ObserveIn(const std::filesystem::path& out_dir, bool books = true,
                       CaseOutcome::Kind kind = CaseOutcome::Kind::kOk) {
-  return Observe(ExampleCase(2, 1), WithLedger(ledger), out_dir, {kind, "", 0, {}});
+  return Observe(ExampleCase(2, 1), WithBooks(books), out_dir, {kind, "", 0, {}});
 }
 
 CheckOutcome OutcomeOf(const Observation& seen, const std::string& name) {
@@ -45,7 +45,7 @@ TEST(Observe, PassesAllChecksOfGoodTracesAndKeepsTheRun) {
   const contract::testing::TemporaryFolder folder;
   Write(folder.path(), ExampleTraces(2, 1));
   const Observation seen = ObserveIn(folder.path());
-  for (const char* name : {"trace", "replicas", "collectives", "ledger"}) {
+  for (const char* name : {"trace", "replicas", "collectives", "ledger", "memory"}) {
     EXPECT_EQ(OutcomeOf(seen, name), CheckOutcome::kPass) << name;
   }
   ASSERT_TRUE(seen.run);
@@ -74,6 +74,30 @@ TEST(Observe, DemandsCountsOfAnEngineThatKeepsALedger) {
   Write(folder.path(), traces);
   EXPECT_EQ(OutcomeOf(ObserveIn(folder.path(), true), "ledger"), CheckOutcome::kFail);
   EXPECT_EQ(OutcomeOf(ObserveIn(folder.path(), false), "ledger"), CheckOutcome::kNotApplicable);
+}
+
+TEST(Observe, DemandsPeaksOfAnEngineThatKeepsBooksOfMemory) {
+  const contract::testing::TemporaryFolder folder;
+  auto traces = ExampleTraces(2, 1);
+  for (Trace& trace : traces) {
+    for (contract::StepRecord& step : trace.steps) step.memory_peak_bytes.clear();
+  }
+  Write(folder.path(), traces);
+  EXPECT_EQ(OutcomeOf(ObserveIn(folder.path(), true), "memory"), CheckOutcome::kFail);
+  EXPECT_EQ(OutcomeOf(ObserveIn(folder.path(), false), "memory"), CheckOutcome::kNotApplicable);
+}
+
+TEST(Observe, FailsTheMemoryCheckAloneWhereOnlyMemoryDiffers) {
+  const contract::testing::TemporaryFolder folder;
+  auto traces = ExampleTraces(2, 1);
+  traces[1].steps[2].memory_peak_bytes["optimizer_state"] *= 2;
+  Write(folder.path(), traces);
+  const Observation seen = ObserveIn(folder.path(), false);
+  for (const char* name : {"trace", "replicas", "collectives", "ledger"}) {
+    EXPECT_EQ(OutcomeOf(seen, name), CheckOutcome::kPass) << name;
+  }
+  EXPECT_EQ(OutcomeOf(seen, "memory"), CheckOutcome::kFail);
+  EXPECT_TRUE(seen.run);
 }
 
 TEST(Observe, SaysHowFarAnEngineCameThatWasStopped) {

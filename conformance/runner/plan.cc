@@ -4,9 +4,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 
+#include "conformance/cases/exact_cases.h"
+#include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/layouts.h"
 #include "conformance/contract/digest.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/strict_json.h"
@@ -16,6 +18,39 @@ namespace {
 
 using contract::DType;
 
+// Made once: the covering arrays take a tenth of a second.
+const CaseList& AllLayouts() {
+  static const CaseList list = [] {
+    CaseList all = ExactCases();
+    Append(all, Gpt2Cases());
+    return all;
+  }();
+  return list;
+}
+
+// The same constraint as in exact_cases.cc: wide bounds leave the integers that bf16 holds.
+bool FitsBf16(const Problem& problem) { return !problem.model.is_exact() || problem.model.exact().weight_bound == 1; }
+
+std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& options) {
+  std::vector<PlannedCase> cases;
+  for (size_t i = 0; i < list.problems.size(); ++i) {
+    const Problem& problem = list.problems[i];
+    for (DType storage : {DType::kF32, DType::kBF16}) {
+      if (storage == DType::kBF16 && !FitsBf16(problem)) continue;
+      contract::RunConfig config = problem.plain;
+      config.storage = storage;
+      const std::string name = storage == DType::kBF16 ? "bf16" : "fp32";
+      const std::string id = std::string(problem.model.family()) + "/" + problem.name + "/torch_eager-" + name;
+      cases.push_back({id,
+                       Role::kWitness,
+                       static_cast<int>(i),
+                       CaseOf(problem, id, config, options),
+                       {{"problem", problem.name}, {"storage", name}}});
+    }
+  }
+  return cases;
+}
+
 std::vector<PlannedCase> AllCases(const CaseList& list, const PlanOptions& options) {
   std::vector<PlannedCase> all;
   for (const CaseSpec& spec : list.cases) {
@@ -23,22 +58,7 @@ std::vector<PlannedCase> AllCases(const CaseList& list, const PlanOptions& optio
     all.push_back({spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
   }
   if (!options.with_witness) return all;
-  for (size_t i = 0; i < list.problems.size(); ++i) {
-    const Problem& problem = list.problems[i];
-    for (DType storage : {DType::kF32, DType::kBF16}) {
-      // Same constraint as in exact_cases.cc: wide bounds leave the integers that bf16 holds.
-      if (storage == DType::kBF16 && problem.model.weight_bound > 1) continue;
-      contract::RunConfig config = PlainConfig(problem);
-      config.storage = storage;
-      const std::string name = storage == DType::kBF16 ? "bf16" : "fp32";
-      const std::string id = "exact/" + problem.name + "/torch_eager-" + name;
-      all.push_back({id,
-                     Role::kWitness,
-                     static_cast<int>(i),
-                     CaseOf(problem, id, config, options),
-                     {{"problem", problem.name}, {"storage", name}}});
-    }
-  }
+  for (PlannedCase& witness : WitnessCases(list, options)) all.push_back(std::move(witness));
   return all;
 }
 
@@ -50,6 +70,36 @@ void DemandCase(const std::vector<PlannedCase>& all, const std::string& id) {
   contract::Fail(contract::ErrorCode::kInvalidArgument, "--case is \"" + id + "\"; " +
                                                             (nearest ? "did you mean \"" + std::string(*nearest) + "\"?"
                                                                      : "allowed: an id that --list shows"));
+}
+
+using WantedAxes = std::vector<std::pair<std::string, std::string>>;
+
+bool Fits(const CaseSpec& spec, const WantedAxes& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& value) {
+    return std::find(spec.axes.begin(), spec.axes.end(), value) != spec.axes.end();
+  });
+}
+
+// As many values each as the strength of the family's covering array guarantees to occur together in some case.
+std::vector<WantedAxes> DefectLayouts(const std::string& family) {
+  if (family == "exact") {
+    return {
+        {{"problem", "dense-v19"}, {"data", "2"}, {"zero", "0"}},
+        {{"data", "3"}, {"zero", "1"}, {"accumulation", "3"}},
+        {{"data", "3"}, {"zero", "2"}, {"accumulation", "4"}},
+        {{"data", "4"}, {"zero", "1"}, {"accumulation", "1"}},
+        {{"data", "8"}, {"zero", "2"}, {"accumulation", "3"}},
+        {{"data", "3"}, {"zero", "3tight"}, {"accumulation", "3"}},
+        {{"data", "2"}, {"zero", "3"}, {"accumulation", "4"}},
+        {{"problem", "sgd-v19"}, {"data", "8"}, {"accumulation", "4"}},
+        {{"problem", "wide-v5"}, {"zero", "2"}, {"accumulation", "4"}},
+    };
+  }
+  return {
+      {{"problem", "tied-adamw"}, {"zero", "1"}},         {{"problem", "untied-sgd"}, {"zero", "2"}},
+      {{"problem", "frozen-adamw"}, {"zero", "3"}},       {{"problem", "frozen-momentum"}, {"zero", "3tight"}},
+      {{"problem", "tied-adamw"}, {"accumulation", "4"}}, {{"problem", "untied-sgd"}, {"zero", "0"}},
+  };
 }
 
 bool Contains(const std::vector<std::string>& words, std::string_view word) {
@@ -71,15 +121,9 @@ contract::Case CaseOf(const Problem& problem, const std::string& id, const contr
   return spec;
 }
 
-std::vector<int> Plan::Problems() const {
-  std::set<int> used;
-  for (const PlannedCase& entry : cases) used.insert(entry.problem);
-  return {used.begin(), used.end()};
-}
-
 Plan MakePlan(const PlanOptions& options) {
   Plan plan;
-  plan.list = ExactCases();
+  plan.list = AllLayouts();
   const std::vector<PlannedCase> all = AllCases(plan.list, options);
   const Selection& selection = options.selection;
   if (selection.case_id) DemandCase(all, *selection.case_id);
@@ -94,10 +138,12 @@ Plan MakePlan(const PlanOptions& options) {
 
 std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec) {
   const auto lacks = [](const std::string& what) { return "the engine's description does not list " + what; };
-  const std::string storage = spec.config.storage == DType::kBF16 ? "bf16" : "fp32";
+  const DType type = spec.config.storage;
+  const std::string storage = type == DType::kBF16 ? "bf16" : type == DType::kF64 ? "fp64" : "fp32";
   const std::string optimizer(contract::Name(spec.config.optimizer));
   const auto& stages = description.zero_stages;
-  if (!Contains(description.families, "exact")) return lacks("family exact");
+  const std::string family(spec.model.family());
+  if (!Contains(description.families, family)) return lacks("family " + family);
   if (!Contains(description.dtypes, storage)) return lacks("dtype " + storage);
   if (!Contains(description.optimizers, optimizer)) return lacks("optimizer " + optimizer);
   if (std::find(stages.begin(), stages.end(), spec.config.zero_stage) == stages.end()) {
@@ -106,39 +152,25 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   if (spec.config.data_degree > description.max_data_degree) {
     return "the engine's max_data_degree is " + std::to_string(description.max_data_degree);
   }
-  if (spec.model.exact().dropout && !description.Has("dropout")) return lacks("feature dropout");
-  if (spec.model.exact().heads != spec.model.exact().kv_heads && !description.Has("grouped_heads")) {
-    return lacks("feature grouped_heads");
-  }
+  const bool dropout = spec.model.is_exact() ? spec.model.exact().dropout : spec.model.gpt2().dropout > 0;
+  if (dropout && !description.Has("dropout")) return lacks("feature dropout");
+  const bool grouped = spec.model.is_exact() && spec.model.exact().heads != spec.model.exact().kv_heads;
+  if (grouped && !description.Has("grouped_heads")) return lacks("feature grouped_heads");
   if (spec.config.accumulation_steps > 1 && !description.Has("accumulation")) return lacks("feature accumulation");
   return std::nullopt;
 }
 
-std::vector<PlannedCase> DefectCases(const PlanOptions& given) {
-  // A defect that makes ranks wait for each other is found by the time-out, so it is short: a case takes a fraction of a second.
+std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& given) {
+  // A defect that makes ranks wait for each other is found by the time-out, so it is short: a case takes a fraction of
+  // a second.
   constexpr double kMaxTimeoutSeconds = 20;
   PlanOptions options = given;
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
-  // Three values each: strength three of the covering array guarantees that they occur together in some case.
-  using Wanted = std::vector<std::pair<std::string, std::string>>;
-  const std::vector<Wanted> layouts = {
-      {{"data", "2"}, {"zero", "0"}, {"accumulation", "4"}},
-      {{"data", "3"}, {"zero", "1"}, {"accumulation", "3"}},
-      {{"data", "3"}, {"zero", "2"}, {"accumulation", "4"}},
-      {{"data", "4"}, {"zero", "1"}, {"accumulation", "1"}},
-      {{"data", "8"}, {"zero", "2"}, {"accumulation", "3"}},
-      {{"data", "3"}, {"zero", "3tight"}, {"accumulation", "3"}},
-      {{"data", "2"}, {"zero", "3"}, {"accumulation", "4"}},
-      {{"problem", "sgd-v19"}, {"data", "8"}, {"accumulation", "4"}},
-      {{"problem", "wide-v5"}, {"zero", "2"}, {"accumulation", "4"}},
-  };
-  const CaseList list = ExactCases();
+  const CaseList& list = AllLayouts();
   std::vector<PlannedCase> chosen;
-  for (const Wanted& wanted : layouts) {
+  for (const WantedAxes& wanted : DefectLayouts(family)) {
     const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
-      return std::all_of(wanted.begin(), wanted.end(), [&](const auto& value) {
-        return std::find(spec.axes.begin(), spec.axes.end(), value) != spec.axes.end();
-      });
+      return list.problems[static_cast<size_t>(spec.problem)].model.family() == family && Fits(spec, wanted);
     });
     contract::Check(found != list.cases.end(), "a layout for defects is one of the cases");
     const Problem& problem = list.problems[static_cast<size_t>(found->problem)];

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/cases/exact_cases.h"
+#include "conformance/cases/problem.h"
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/engine_protocol.h"
 
@@ -29,16 +29,13 @@ struct PlannedCase {
   std::string id;
   Role role = Role::kCandidate;
   int problem = 0;
-  contract::Case spec;
+  contract::Case spec;  // of family gpt2 the whole trajectory (real_runs.h)
   std::vector<std::pair<std::string, std::string>> axes;
 };
 
 struct Plan {
   CaseList list;  // of which the cases below are a selection
   std::vector<PlannedCase> cases;
-
-  // Problems that the cases use, in order.
-  std::vector<int> Problems() const;
 };
 
 struct PlanOptions {
@@ -58,7 +55,8 @@ contract::Case CaseOf(const Problem& problem, const std::string& id, const contr
 // Why the description says that the engine cannot run the case, or nothing.
 std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec);
 
-// Cases on which planted defects are tried: few, and different in data degree, stage, accumulation and buckets.
-std::vector<PlannedCase> DefectCases(const PlanOptions& options);
+// Cases of a family ("exact", "gpt2") on which planted defects are tried: few, and different in problem, data degree,
+// stage and accumulation. Problems are numbered as in MakePlan's list.
+std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& options);
 
 }  // namespace plumbline::conformance

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "conformance/cases/exact_cases.h"
+#include "conformance/cases/gpt2_cases.h"
 #include "conformance/contract/error.h"
 
 namespace plumbline::conformance {
@@ -84,28 +86,30 @@ TEST(MakePlan, RunsEveryCaseForAllStepsOfItsProblem) {
 }
 
 TEST(DefectCases, HaveEveryProblemStageSeveralRanksAndAccumulation) {
-  std::set<int> problems;
-  std::set<int64_t> stages;
-  std::set<int64_t> degrees;
-  bool accumulates = false;
-  for (const PlannedCase& entry : DefectCases(PlanOptions{})) {
-    problems.insert(entry.problem);
-    stages.insert(entry.spec.config.zero_stage);
-    degrees.insert(entry.spec.config.data_degree);
-    accumulates |= entry.spec.config.accumulation_steps >= 3;
+  for (const std::string family : {"exact", "gpt2"}) {
+    std::set<int> problems;
+    std::set<int64_t> stages;
+    std::set<int64_t> degrees;
+    bool accumulates = false;
+    for (const PlannedCase& entry : DefectCases(family, PlanOptions{})) {
+      EXPECT_EQ(entry.spec.model.family(), family);
+      problems.insert(entry.problem);
+      stages.insert(entry.spec.config.zero_stage);
+      degrees.insert(entry.spec.config.data_degree);
+      accumulates |= entry.spec.config.accumulation_steps >= 3;
+    }
+    EXPECT_EQ(problems.size(), (family == "exact" ? ExactCases() : Gpt2Cases()).problems.size()) << family;
+    EXPECT_GE(stages.size(), 3u) << family;
+    EXPECT_GE(degrees.size(), 3u) << family;
+    EXPECT_TRUE(accumulates) << family;
   }
-  EXPECT_EQ(problems.size(), ExactCases().problems.size());
-  EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2, 3}));
-  EXPECT_GE(degrees.size(), 3u);
-  EXPECT_EQ(degrees.count(1), 0u);
-  EXPECT_TRUE(accumulates);
 }
 
 contract::EngineDescription AbleEngine() {
   contract::EngineDescription description;
-  description.families = {"exact"};
+  description.families = {"exact", "gpt2"};
   description.dtypes = {"fp32", "bf16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 8;
   description.features = {"dropout", "grouped_heads", "accumulation"};

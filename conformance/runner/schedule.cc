@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/schedule.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "conformance/contract/error.h"
@@ -16,56 +17,98 @@ void MakeDir(const std::filesystem::path& dir) {
   }
 }
 
+// OUT_DIR/checkpoint-SSSSSS of the last save (docs/zero3.md). It does not exist yet: the run that writes it comes
+// earlier in the list of the same start.
+void LinkCheckpoint(const std::filesystem::path& case_dir, const ScheduledRun& saved) {
+  contract::Check(!saved.spec.save_steps.empty(), "a run that is resumed from saves");
+  char name[32];
+  std::snprintf(name, sizeof name, "checkpoint-%06lld", static_cast<long long>(saved.spec.save_steps.back()));
+  std::error_code error;
+  std::filesystem::create_directory_symlink(std::filesystem::absolute(saved.out_dir / name), case_dir / "checkpoint",
+                                            error);
+  if (error) {
+    contract::Fail(contract::ErrorCode::kEnvironment, case_dir.string() + ": cannot be linked: " + error.message());
+  }
+}
+
+// What weights, state and batches depend on; a layout is not among it.
+contract::Case PlainCase(const contract::Case& spec) {
+  contract::Case plain;
+  plain.model = spec.model;
+  plain.seed = spec.seed;
+  plain.first_step = spec.first_step;
+  plain.steps = spec.steps;
+  plain.config.train_batch_size = spec.config.train_batch_size;
+  plain.config.micro_batch_size = spec.config.train_batch_size;
+  plain.config.optimizer = spec.config.optimizer;
+  plain.config.params = spec.config.params;
+  return plain;
+}
+
+contract::CaseData MakeData(const contract::TokenSource& source, const contract::Case& plain) {
+  contract::CaseData data;
+  data.spec = plain;
+  data.parameters = contract::Parameters(plain.model);
+  if (plain.model.is_exact()) {
+    data.state = contract::MakeInitialState(plain.model.exact(), plain.config.optimizer, plain.seed);
+  } else {
+    data.real_state = contract::MakeInitialRealState(plain.model.gpt2(), plain.config, plain.seed);
+  }
+  data.batches = contract::MakeBatches(source, plain.model,
+                                       {plain.seed, plain.first_step, plain.steps, plain.config.train_batch_size});
+  return data;
+}
+
 }  // namespace
 
 Schedule::Schedule(const contract::TokenSource& source, std::filesystem::path work_dir)
     : source_(source), work_dir_(std::move(work_dir)) {}
 
 void Schedule::Add(const EngineProgram& engine, const contract::EngineDescription& description,
-                   std::vector<ScheduledRun> runs) {
-  if (runs.empty()) return;
+                   const std::vector<RunTask*>& tasks, bool keep) {
   RunUnit unit{&engine, &description, {}, {}};
-  for (ScheduledRun& run : runs) {
-    run.case_dir = CaseDir(run.spec);
-    run.out_dir = work_dir_ / "runs" / std::to_string(runs_.size());
-    run.description = &description;
+  for (RunTask* task : tasks) AddTask(*task, keep, unit);
+  if (!unit.runs.empty()) units_.push_back(std::move(unit));
+}
+
+void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
+  const size_t first = runs_.size();
+  const std::vector<TaskRun> wanted = task.Runs();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ScheduledRun run{&task, i, wanted[i].spec, CaseDir(wanted[i]), work_dir_ / "runs" / std::to_string(runs_.size()),
+                     keep};
+    if (wanted[i].resumes) LinkCheckpoint(run.case_dir, runs_[first + *wanted[i].resumes]);
     unit.runs.push_back({run.case_dir, run.out_dir, run.spec.timeout_s, run.spec.config.world_size()});
     unit.numbers.push_back(runs_.size());
     runs_.push_back(std::move(run));
   }
-  units_.push_back(std::move(unit));
 }
 
-std::filesystem::path Schedule::CaseDir(const contract::Case& spec) {
-  const auto [entry, fresh] = case_dirs_.try_emplace(contract::ToJson(spec));
-  if (fresh) {
-    entry->second = work_dir_ / "cases" / std::to_string(case_dirs_.size() - 1);
-    MakeDir(entry->second);
-    contract::CaseData data = Data(spec);
-    data.spec = spec;
-    contract::WriteCase(entry->second, data);
-  }
+std::filesystem::path Schedule::CaseDir(const TaskRun& run) {
+  const auto fresh_dir = [&] {
+    const std::filesystem::path dir = work_dir_ / "cases" / std::to_string(num_case_dirs_++);
+    MakeDir(dir);
+    contract::WriteCase(dir, Data(run));
+    return dir;
+  };
+  // A folder that says where else to begin belongs to its run alone.
+  if (run.start || run.resumes) return fresh_dir();
+  const auto [entry, fresh] = case_dirs_.try_emplace(contract::ToJson(run.spec));
+  if (fresh) entry->second = fresh_dir();
   return entry->second;
 }
 
-// Weights, state and batches do not depend on the layout: made once for all cases of a problem.
-const contract::CaseData& Schedule::Data(const contract::Case& spec) {
-  contract::Case plain;
-  plain.model = spec.model;
-  plain.seed = spec.seed;
-  plain.steps = spec.steps;
-  plain.config.train_batch_size = spec.config.train_batch_size;
-  plain.config.micro_batch_size = spec.config.train_batch_size;
-  plain.config.optimizer = spec.config.optimizer;
+contract::CaseData Schedule::Data(const TaskRun& run) {
+  const contract::Case plain = PlainCase(run.spec);
   const auto [entry, fresh] = data_by_problem_.try_emplace(contract::ToJson(plain));
-  if (fresh) {
-    contract::CaseData& data = entry->second;
-    data.spec = plain;
-    data.parameters = contract::Parameters(spec.model);
-    data.state = contract::MakeInitialState(spec.model.exact(), spec.config.optimizer, spec.seed);
-    data.batches = contract::MakeBatches(source_, spec.model, {spec.seed, 0, spec.steps, spec.config.train_batch_size});
+  if (fresh) entry->second = MakeData(source_, plain);
+  contract::CaseData data = entry->second;
+  data.spec = run.spec;
+  if (run.start) {
+    data.real_state = run.start->state;
+    data.num_updates = run.start->num_updates;
   }
-  return entry->second;
+  return data;
 }
 
 }  // namespace plumbline::conformance

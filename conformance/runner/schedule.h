@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All runs of a verification, in one list: which engine runs which case from which folder into which. Writes the case
-// folders.
+// Runs to be made, in one list: which engine runs which case from which folder into which, for which task. Writes the
+// case folders.
 #pragma once
 
 #include <cstdint>
@@ -11,44 +11,43 @@
 
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/case_file.h"
-#include "conformance/runner/plan.h"
 #include "conformance/runner/run_pool.h"
-#include "conformance/runner/truth.h"
+#include "conformance/runner/run_task.h"
 
 namespace plumbline::conformance {
 
-enum class RunPurpose { kTruth, kCase, kDefect };
-
 struct ScheduledRun {
-  RunPurpose purpose = RunPurpose::kCase;
-  size_t owner = 0;  // number of the problem, of the planned case, or of the defect
-  size_t index = 0;  // of the truth run or of the defect's case
+  RunTask* task = nullptr;
+  size_t index = 0;  // of the task's run
   contract::Case spec;
   std::filesystem::path case_dir;
   std::filesystem::path out_dir;
-  const contract::EngineDescription* description = nullptr;
+  bool keep = true;  // false: out_dir is removed once the task has taken it
 };
 
 class Schedule {
  public:
   Schedule(const contract::TokenSource& source, std::filesystem::path work_dir);
 
-  // Adds a start of `engine` for the given runs; case_dir and out_dir are filled in, and the case folders are written.
-  void Add(const EngineProgram& engine, const contract::EngineDescription& description, std::vector<ScheduledRun> runs);
+  // Adds one start of `engine` for all runs of the tasks, in order. Tasks, engine and description must outlive it.
+  void Add(const EngineProgram& engine, const contract::EngineDescription& description,
+           const std::vector<RunTask*>& tasks, bool keep = true);
 
   const std::vector<ScheduledRun>& runs() const { return runs_; }
   const std::vector<RunUnit>& units() const { return units_; }
 
  private:
-  std::filesystem::path CaseDir(const contract::Case& spec);
-  const contract::CaseData& Data(const contract::Case& spec);
+  void AddTask(RunTask& task, bool keep, RunUnit& unit);
+  std::filesystem::path CaseDir(const TaskRun& run);
+  contract::CaseData Data(const TaskRun& run);
 
   const contract::TokenSource& source_;
   std::filesystem::path work_dir_;
   std::vector<ScheduledRun> runs_;
   std::vector<RunUnit> units_;
-  std::map<std::string, std::filesystem::path> case_dirs_;     // by case.json
-  std::map<std::string, contract::CaseData> data_by_problem_;  // by model, seed, steps, batch and optimizer
+  int64_t num_case_dirs_ = 0;
+  std::map<std::string, std::filesystem::path> case_dirs_;  // by case.json, of runs that begin at the initial state
+  std::map<std::string, contract::CaseData> data_by_problem_;
 };
 
 }  // namespace plumbline::conformance

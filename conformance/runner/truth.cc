@@ -56,15 +56,15 @@ void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std:
 }  // namespace
 
 std::vector<TruthRun> TruthRuns(const Problem& problem, const PlanOptions& options) {
-  const contract::RunConfig config = PlainConfig(problem);
+  const contract::RunConfig& config = problem.plain;
   TruthRun truth{CaseOf(problem, "truth/" + problem.name, config, options), ""};
   truth.spec.dump_steps = {problem.steps - 1};
   std::vector<TruthRun> runs = {truth};
-  for (Kind kind : KindsOf(problem.optimizer)) {
+  for (Kind kind : KindsOf(problem.plain.optimizer)) {
     TruthRun perturbed = truth;
     perturbed.perturbed = std::string(contract::Name(kind));
     perturbed.spec.id += "/one-unit-in-" + perturbed.perturbed;
-    perturbed.spec.perturbation = MakePerturbation(problem.model, kind);
+    perturbed.spec.perturbation = MakePerturbation(problem.model.exact(), kind);
     runs.push_back(perturbed);
   }
   return runs;

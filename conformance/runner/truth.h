@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/cases/exact_cases.h"
+#include "conformance/cases/problem.h"
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/trace.h"
 #include "conformance/oracle/run_digest.h"

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "conformance/cases/exact_cases.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/testing/temporary_folder.h"
@@ -27,7 +28,7 @@ TEST(TruthRuns, AddOneUnitToEachThingThatTheOptimizerKeeps) {
       kinds.insert(runs[i].perturbed);
       EXPECT_EQ(runs[i].spec.dump_steps, runs.front().spec.dump_steps);
     }
-    const bool momentum = problem.optimizer == contract::OptimizerKind::kModularMomentum;
+    const bool momentum = problem.plain.optimizer == contract::OptimizerKind::kModularMomentum;
     EXPECT_EQ(kinds, momentum ? (std::set<std::string>{"gradient", "moment", "master", "weight", "counter"})
                               : (std::set<std::string>{"gradient", "master", "weight"}));
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "conformance/contract/batch_source.h"
@@ -15,9 +16,9 @@
 #include "conformance/runner/defect_judge.h"
 #include "conformance/runner/environment.h"
 #include "conformance/runner/judge.h"
-#include "conformance/runner/observation.h"
 #include "conformance/runner/schedule.h"
-#include "conformance/runner/truth.h"
+#include "conformance/runner/trial.h"
+#include "conformance/runner/truths.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -27,16 +28,13 @@ using reports::Verdict;
 // Cases that failed are run once more, alone: at most this many, so that a broken engine does not double the time.
 constexpr size_t kMaxReruns = 5;
 
-struct Engine {
-  EngineProgram program;
-  contract::EngineDescription description;
-};
-
-// A defect and the engine that carries it.
+// A defect, the engine that carries it, and the cases of its family.
 struct DefectRun {
   std::string id;
   std::string title;
+  std::string family;
   EngineProgram program;
+  std::vector<std::unique_ptr<Trial>> trials;  // of defect_cases_[family]
 };
 
 class Verification {
@@ -46,24 +44,28 @@ class Verification {
       : options_(options),
         stop_(std::move(stop)),
         progress_(progress),
-        source_(contract::ReadTokenSource(options.text)),
-        schedule_(source_, options.work_dir) {}
+        source_(contract::ReadTokenSource(options.text)) {}
 
   reports::Record Run() {
     MakeLists();
     DescribeEngines();
-    ScheduleTruths();
-    ScheduleCases();
-    ScheduleDefects();
-    RunAll(schedule_);
-    ReadTruths();
+    Truths truths(plan_.list, Problems(), options_.plan);
+    Schedule first(source_, options_.work_dir / "first");
+    truths.ScheduleTrajectories(reference_, first);
+    RunAll(first);
+    Schedule schedule(source_, options_.work_dir);
+    truths.ScheduleRest(reference_, witness_, schedule);
+    ScheduleCases(truths, schedule);
+    ScheduleDefects(truths, schedule);
+    RunAll(schedule);
+    truths.Finish();
     reports::Record record = NewRecord();
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(JudgeCase(i));
-    if (!stop_.stop_requested()) RerunFailures(record);
-    for (size_t i = 0; i < defects_.size(); ++i) record.defects.push_back(JudgeDefectRun(i));
+    if (!stop_.stop_requested()) RerunFailures(truths, record);
+    for (const DefectRun& defect : defects_) record.defects.push_back(JudgeDefectRun(defect));
     record.interrupted = stop_.stop_requested();
     reports::Finish(record, options_.require);
-    SaveFailures();
+    SaveFailures(schedule);
     return record;
   }
 
@@ -72,30 +74,48 @@ class Verification {
     plan_ = MakePlan(options_.plan);
     if (!options_.run_cases) plan_.cases.clear();
     if (!options_.run_defects) return;
-    defect_cases_ = DefectCases(options_.plan);
-    AddCleanTwin();
     int64_t index = 0;
     for (const defects::Defect& defect : defects::Defects()) {
       const bool smoke =
           std::find(std::begin(kSmokeDefects), std::end(kSmokeDefects), defect.id) != std::end(kSmokeDefects);
       if (!smoke && !options_.all_defects) continue;
-      const Selection& selection = options_.plan.selection;
-      if (index++ % selection.shard_count != selection.shard_index - 1) continue;
+      if (!IsOfShard(index++)) continue;
       const std::string id(defect.id);
-      defects_.push_back({id, std::string(defect.title), {options_.engines.optimized_defects, {"--defect", id}}});
+      defects_.push_back({id,
+                          std::string(defect.title),
+                          std::string(defect.family),
+                          {options_.engines.optimized_defects, {"--defect", id}},
+                          {}});
     }
+    for (const char* family : {"exact", "gpt2"}) defect_cases_[family] = DefectCases(family, options_.plan);
+    AddCleanTwin();
+  }
+
+  bool IsOfShard(int64_t index) const {
+    const Selection& selection = options_.plan.selection;
+    return index % selection.shard_count == selection.shard_index - 1;
   }
 
   // The switchable copy with every defect off must pass like the product, or what it shows about defects means nothing.
   void AddCleanTwin() {
-    const Selection& selection = options_.plan.selection;
     int64_t index = 0;
-    for (PlannedCase twin : defect_cases_) {
-      if (index++ % selection.shard_count != selection.shard_index - 1) continue;
-      twin.role = Role::kCleanTwin;
-      twin.id = "clean-twin/" + twin.id;
-      plan_.cases.push_back(std::move(twin));
+    for (const auto& [family, cases] : defect_cases_) {
+      for (PlannedCase twin : cases) {
+        if (!IsOfShard(index++)) continue;
+        twin.role = Role::kCleanTwin;
+        twin.id = "clean-twin/" + twin.id;
+        plan_.cases.push_back(std::move(twin));
+      }
     }
+  }
+
+  std::set<int> Problems() const {
+    std::set<int> problems;
+    for (const PlannedCase& entry : plan_.cases) problems.insert(entry.problem);
+    for (const DefectRun& defect : defects_) {
+      for (const PlannedCase& entry : defect_cases_.at(defect.family)) problems.insert(entry.problem);
+    }
+    return problems;
   }
 
   void DescribeEngines() {
@@ -105,64 +125,52 @@ class Verification {
     reference_ = describe({options_.engines.reference, {}});
     candidate_ =
         describe(options_.foreign_engine ? *options_.foreign_engine : EngineProgram{options_.engines.optimized, {}});
+    // The witness is also the yardstick of the real families.
+    const std::set<int> problems = Problems();
+    const bool real = std::any_of(problems.begin(), problems.end(), [&](int problem) {
+      return !plan_.list.problems[static_cast<size_t>(problem)].model.is_exact();
+    });
     const bool witness = std::any_of(plan_.cases.begin(), plan_.cases.end(),
                                      [](const PlannedCase& entry) { return entry.role == Role::kWitness; });
-    if (witness) witness_ = describe({options_.engines.torch_eager, {}});
+    if (witness || real) witness_ = describe({options_.engines.torch_eager, {}});
     if (options_.run_defects) switchable_ = describe({options_.engines.optimized_defects, {}});
-  }
-
-  void ScheduleTruths() {
-    std::vector<int> problems = plan_.Problems();
-    for (const PlannedCase& entry : defect_cases_) problems.push_back(entry.problem);
-    for (int problem : problems) {
-      const auto [entry, fresh] = truth_runs_.try_emplace(problem);
-      if (!fresh) continue;
-      entry->second = TruthRuns(ExactProblem(problem), options_.plan);
-      std::vector<ScheduledRun> runs;
-      for (size_t i = 0; i < entry->second.size(); ++i) {
-        runs.push_back({RunPurpose::kTruth, static_cast<size_t>(problem), i, entry->second[i].spec, {}, {}, nullptr});
-      }
-      schedule_.Add(reference_.program, reference_.description, std::move(runs));
-    }
   }
 
   // Cases that the description declines are not started. The others are dealt to a few starts, so that all jobs have
   // work to the end and a crash costs little.
-  void ScheduleCases() {
+  void ScheduleCases(const Truths& truths, Schedule& schedule) {
     constexpr size_t kStartsPerJob = 2;
     constexpr size_t kMinCasesPerStart = 4;  // a start costs about as much as four small cases
     const size_t most = kStartsPerJob * static_cast<size_t>(std::max(options_.jobs, 1));
-    std::vector<std::vector<ScheduledRun>> hands(std::clamp<size_t>(plan_.cases.size() / kMinCasesPerStart, 1, most));
-    std::vector<ScheduledRun> witness_runs;
-    std::vector<ScheduledRun> twin_runs;
+    std::vector<std::vector<RunTask*>> hands(std::clamp<size_t>(plan_.cases.size() / kMinCasesPerStart, 1, most));
+    std::vector<RunTask*> witness, twins;
     size_t dealt = 0;
-    observations_.resize(plan_.cases.size());
+    declined_.resize(plan_.cases.size());
+    trials_.resize(plan_.cases.size());
     for (size_t i = 0; i < plan_.cases.size(); ++i) {
       const PlannedCase& entry = plan_.cases[i];
       const Engine& engine = EngineOf(entry.role);
-      if (const auto reason = Declined(engine.description, entry.spec)) {
-        observations_[i].outcome = {CaseOutcome::Kind::kUnsupported, *reason, 0, {}};
-        continue;
-      }
-      ScheduledRun run{RunPurpose::kCase, i, 0, entry.spec, {}, {}, nullptr};
-      (entry.role == Role::kWitness     ? witness_runs
-       : entry.role == Role::kCleanTwin ? twin_runs
+      declined_[i] = Declined(engine.description, entry.spec);
+      if (declined_[i]) continue;
+      trials_[i] = truths.MakeTrial(entry, engine.description);
+      (entry.role == Role::kWitness     ? witness
+       : entry.role == Role::kCleanTwin ? twins
                                         : hands[dealt++ % hands.size()])
-          .push_back(std::move(run));
+          .push_back(trials_[i].get());
     }
-    for (auto& hand : hands) schedule_.Add(candidate_.program, candidate_.description, std::move(hand));
-    schedule_.Add(witness_.program, witness_.description, std::move(witness_runs));
-    schedule_.Add(switchable_.program, switchable_.description, std::move(twin_runs));
+    for (const auto& hand : hands) schedule.Add(candidate_.program, candidate_.description, hand);
+    schedule.Add(witness_.program, witness_.description, witness);
+    schedule.Add(switchable_.program, switchable_.description, twins);
   }
 
-  void ScheduleDefects() {
-    defect_observations_.assign(defects_.size(), std::vector<Observation>(defect_cases_.size()));
-    for (size_t i = 0; i < defects_.size(); ++i) {
-      std::vector<ScheduledRun> runs;
-      for (size_t j = 0; j < defect_cases_.size(); ++j) {
-        runs.push_back({RunPurpose::kDefect, i, j, defect_cases_[j].spec, {}, {}, nullptr});
+  void ScheduleDefects(const Truths& truths, Schedule& schedule) {
+    for (DefectRun& defect : defects_) {
+      std::vector<RunTask*> tasks;
+      for (const PlannedCase& entry : defect_cases_.at(defect.family)) {
+        defect.trials.push_back(truths.MakeTrial(entry, switchable_.description));
+        tasks.push_back(defect.trials.back().get());
       }
-      schedule_.Add(defects_[i].program, switchable_.description, std::move(runs));
+      schedule.Add(defect.program, switchable_.description, tasks, /*keep=*/false);
     }
   }
 
@@ -174,8 +182,14 @@ class Verification {
     RunUnits(schedule.units(), options_.jobs, options_.work_dir / "engines", stop_,
              [&](size_t number, const CaseOutcome& outcome) {
                const ScheduledRun& run = schedule.runs()[number];
-               Store(run, outcome);
+               run.task->Take(run.index, run.out_dir, outcome);
+               if (!run.keep) {
+                 std::error_code ignored;  // a folder that stays is removed with work_dir
+                 std::filesystem::remove_all(run.out_dir, ignored);
+               }
                const std::lock_guard lock(mutex);
+               logs_[run.out_dir] = outcome.log;
+               seconds_[run.task] += outcome.wall_s;
                ++state.done;
                state.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
                state.last = run.spec.id;
@@ -183,51 +197,23 @@ class Verification {
              });
   }
 
-  // Each run has a place of its own, so threads do not meet here, except for truths.
-  void Store(const ScheduledRun& run, const CaseOutcome& outcome) {
-    switch (run.purpose) {
-      case RunPurpose::kTruth: {
-        const std::lock_guard lock(truth_mutex_);
-        if (outcome.kind != CaseOutcome::Kind::kOk) {
-          truth_errors_.try_emplace(static_cast<int>(run.owner),
-                                    run.spec.id + ": " + std::string(Name(outcome.kind)) + " " + outcome.message);
-        }
-        truth_dirs_[{static_cast<int>(run.owner), run.index}] = run.out_dir;
-        return;
-      }
-      case RunPurpose::kCase:
-        observations_[run.owner] = Observe(run.spec, *run.description, run.out_dir, outcome);
-        return;
-      case RunPurpose::kDefect:
-        defect_observations_[run.owner][run.index] = Observe(run.spec, *run.description, run.out_dir, outcome);
-        std::error_code ignored;  // traces of defects are of no use later; a folder that stays is removed with work_dir
-        std::filesystem::remove_all(run.out_dir, ignored);
-    }
-  }
-
-  void ReadTruths() {
-    for (const auto& [problem, runs] : truth_runs_) {
-      std::vector<std::filesystem::path> dirs;
-      for (size_t i = 0; i < runs.size(); ++i) dirs.push_back(truth_dirs_[{problem, i}]);
-      const auto error = truth_errors_.find(problem);
-      truths_[problem] = ReadTruth(
-          runs, dirs, error == truth_errors_.end() ? std::nullopt : std::optional<std::string>(error->second));
-    }
-  }
-
   // After Ctrl-C a case without a verdict is NOT_RUN, whatever the interruption made of it.
-  Judgement JudgeSeen(const contract::Case& spec, int problem, const Observation& seen) const {
-    const Truth& truth = truths_.at(problem);
-    if (stop_.stop_requested() && (!truth.error.empty() || seen.outcome.kind == CaseOutcome::Kind::kInterrupted)) {
-      return {Verdict::kNotRun, {}, "interrupted", std::nullopt};
+  Judgement JudgeTrial(const Trial& trial) const {
+    Judgement judgement = trial.Judge();
+    if (stop_.stop_requested() && (judgement.no_truth || judgement.verdict == Verdict::kNotRun)) {
+      return {Verdict::kNotRun, {}, "interrupted", std::nullopt, false, false};
     }
-    return Judge(spec, truth, seen);
+    return judgement;
+  }
+
+  Judgement JudgementOf(size_t index) const {
+    if (trials_[index]) return JudgeTrial(*trials_[index]);
+    return {Verdict::kUnsupported, {}, *declined_[index], std::nullopt, false, false};
   }
 
   reports::CaseRecord JudgeCase(size_t index) const {
     const PlannedCase& entry = plan_.cases[index];
-    const Observation& seen = observations_[index];
-    Judgement judgement = JudgeSeen(entry.spec, entry.problem, seen);
+    Judgement judgement = JudgementOf(index);
     reports::CaseRecord record;
     record.id = entry.id;
     record.verdict = judgement.verdict;
@@ -238,7 +224,8 @@ class Verification {
     record.message = std::move(judgement.message);
     record.reproduce =
         options_.reproduce_prefix + (entry.role == Role::kCleanTwin ? " --self-test" : " --case " + entry.id);
-    record.seconds = seen.outcome.wall_s;
+    const auto seconds = seconds_.find(trials_[index].get());
+    if (seconds != seconds_.end()) record.seconds = seconds->second;
     record.steps = entry.spec.steps;
     record.ranks = entry.spec.config.world_size();
     record.expected_unsupported =
@@ -250,23 +237,20 @@ class Verification {
 
   // Runs failed cases alone: shows that the printed line reproduces the failure, or marks the case as flaky. It stays
   // failed.
-  void RerunFailures(reports::Record& record) {
+  void RerunFailures(const Truths& truths, reports::Record& record) {
     Schedule again(source_, options_.work_dir / "again");
-    std::vector<size_t> chosen;
-    for (size_t i = 0; i < record.cases.size() && chosen.size() < kMaxReruns; ++i) {
+    std::map<size_t, std::unique_ptr<Trial>> trials;
+    for (size_t i = 0; i < record.cases.size() && trials.size() < kMaxReruns; ++i) {
       const Verdict verdict = record.cases[i].verdict;
-      if (verdict == Verdict::kFail || verdict == Verdict::kError) chosen.push_back(i);
+      if (verdict != Verdict::kFail && verdict != Verdict::kError) continue;
+      const Engine& engine = EngineOf(plan_.cases[i].role);
+      trials[i] = truths.MakeTrial(plan_.cases[i], engine.description);
+      again.Add(engine.program, engine.description, {trials[i].get()});
     }
-    if (chosen.empty()) return;
-    const std::vector<Observation> first = observations_;
-    for (size_t i : chosen) {
-      const PlannedCase& entry = plan_.cases[i];
-      const Engine& engine = EngineOf(entry.role);
-      again.Add(engine.program, engine.description, {{RunPurpose::kCase, i, 0, entry.spec, {}, {}, nullptr}});
-    }
+    if (trials.empty()) return;
     RunAll(again);
-    for (size_t i : chosen) {
-      const Judgement second = JudgeSeen(plan_.cases[i].spec, plan_.cases[i].problem, observations_[i]);
+    for (const auto& [i, trial] : trials) {
+      const Judgement second = JudgeTrial(*trial);
       if (second.verdict == Verdict::kNotRun) continue;
       if (second.verdict == Verdict::kPass) {
         record.cases[i].message += " (flaky: it passed when it was run again)";
@@ -276,16 +260,13 @@ class Verification {
         record.cases[i].message += " (run again: " + second.message + ")";
       }
     }
-    observations_ = first;
   }
 
-  reports::DefectRecord JudgeDefectRun(size_t index) const {
+  reports::DefectRecord JudgeDefectRun(const DefectRun& defect) const {
     std::vector<DefectFinding> findings;
-    for (size_t i = 0; i < defect_cases_.size(); ++i) {
-      const PlannedCase& entry = defect_cases_[i];
-      findings.push_back({entry.id, JudgeSeen(entry.spec, entry.problem, defect_observations_[index][i])});
-    }
-    return JudgeDefect(defects_[index].id, defects_[index].title, findings);
+    const std::vector<PlannedCase>& cases = defect_cases_.at(defect.family);
+    for (size_t i = 0; i < cases.size(); ++i) findings.push_back({cases[i].id, JudgeTrial(*defect.trials[i])});
+    return JudgeDefect(defect.id, defect.title, findings);
   }
 
   reports::Record NewRecord() const {
@@ -307,25 +288,30 @@ class Verification {
     return record;
   }
 
-  // Moves the folders of cases that failed to failures_dir, named after the case.
-  void SaveFailures() {
-    for (const ScheduledRun& run : schedule_.runs()) {
-      if (run.purpose != RunPurpose::kCase) continue;
-      const Verdict verdict = JudgeSeen(run.spec, plan_.cases[run.owner].problem, observations_[run.owner]).verdict;
-      if (verdict != Verdict::kFail && verdict != Verdict::kError) continue;
+  // Moves the folders of cases that failed to failures_dir, named after the case; of a case of several runs, one each.
+  void SaveFailures(const Schedule& schedule) const {
+    std::set<const RunTask*> failed;
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      if (!trials_[i]) continue;
+      const Verdict verdict = JudgementOf(i).verdict;
+      if (verdict == Verdict::kFail || verdict == Verdict::kError) failed.insert(trials_[i].get());
+    }
+    for (const ScheduledRun& run : schedule.runs()) {
+      if (!failed.contains(run.task)) continue;
       std::string name = run.spec.id;
       std::replace(name.begin(), name.end(), '/', '.');
       const std::filesystem::path target = options_.failures_dir / name;
       std::error_code error;
       std::filesystem::create_directories(target, error);
-      std::filesystem::rename(run.case_dir, target / "case", error);
+      std::filesystem::copy(run.case_dir, target / "case", std::filesystem::copy_options::recursive, error);
       std::filesystem::rename(run.out_dir, target / "out", error);
-      const std::filesystem::path& log = observations_[run.owner].outcome.log;
-      if (!log.empty()) std::filesystem::copy_file(log, target / "engine.log", error);
+      const auto log = logs_.find(run.out_dir);
+      if (log != logs_.end() && !log->second.empty()) {
+        std::filesystem::copy_file(log->second, target / "engine.log", error);
+      }
     }
   }
 
-  const Problem& ExactProblem(int index) const { return plan_.list.problems[static_cast<size_t>(index)]; }
   const Engine& EngineOf(Role role) const {
     switch (role) {
       case Role::kWitness:
@@ -342,20 +328,16 @@ class Verification {
   std::stop_token stop_;
   const std::function<void(const VerifyProgress&)>& progress_;
   contract::TokenSource source_;
-  Schedule schedule_;
 
   Plan plan_;
-  std::vector<PlannedCase> defect_cases_;
+  std::map<std::string, std::vector<PlannedCase>> defect_cases_;  // by family; empty without defects
   std::vector<DefectRun> defects_;
   Engine reference_, candidate_, witness_, switchable_;
 
-  std::map<int, std::vector<TruthRun>> truth_runs_;  // by problem
-  std::mutex truth_mutex_;
-  std::map<std::pair<int, size_t>, std::filesystem::path> truth_dirs_;
-  std::map<int, std::string> truth_errors_;
-  std::map<int, Truth> truths_;
-  std::vector<Observation> observations_;                      // by case
-  std::vector<std::vector<Observation>> defect_observations_;  // by defect and its case
+  std::vector<std::optional<std::string>> declined_;  // by case: why it is not started
+  std::vector<std::unique_ptr<Trial>> trials_;        // by case; none where it is declined
+  std::map<const RunTask*, double> seconds_;
+  std::map<std::filesystem::path, std::filesystem::path> logs_;  // by out_dir
 };
 
 }  // namespace

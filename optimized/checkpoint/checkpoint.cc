@@ -122,12 +122,12 @@ void RequireMetadata(const std::filesystem::path& path, const contract::TensorFi
 
 }  // namespace
 
-void SaveCheckpoint(const std::filesystem::path& folder, int64_t finished_steps, const CheckpointIdentity& identity,
-                    const std::vector<CheckpointSlice>& slices, Communicator& communicator,
-                    std::chrono::duration<double> timeout, FileSystem& files) {
+void SaveCheckpoint(const std::filesystem::path& folder, const TrainingProgress& progress,
+                    const CheckpointIdentity& identity, const std::vector<CheckpointSlice>& slices,
+                    Communicator& communicator, std::chrono::duration<double> timeout, FileSystem& files) {
   files.CreateDirectories(folder);
   if (files.Exists(folder / kManifestName)) Invalid(folder, "holds a finished checkpoint; allowed: a new folder");
-  const std::string content = Serialize(slices, finished_steps, communicator.rank());
+  const std::string content = Serialize(slices, progress.finished_steps, communicator.rank());
   const std::filesystem::path path = folder / ShardFileName(communicator.rank());
   files.Write(path, content);
   files.SyncFile(path);
@@ -136,7 +136,7 @@ void SaveCheckpoint(const std::filesystem::path& folder, int64_t finished_steps,
   const std::vector<Receipt> receipts =
       ExchangeReceipts({static_cast<int64_t>(content.size()), Checksum(content)}, communicator, timeout);
   if (communicator.rank() == 0) {
-    Manifest manifest{finished_steps, identity, {}};
+    Manifest manifest{progress, identity, {}};
     for (size_t rank = 0; rank < receipts.size(); ++rank) {
       manifest.shards.push_back(
           {ShardFileName(static_cast<int64_t>(rank)), receipts[rank].size_bytes, receipts[rank].checksum});
@@ -147,8 +147,9 @@ void SaveCheckpoint(const std::filesystem::path& folder, int64_t finished_steps,
   communicator.Barrier({"checkpoint is complete", timeout, kCheckpointStream}).Wait();
 }
 
-int64_t LoadCheckpoint(const std::filesystem::path& folder, const CheckpointIdentity& identity,
-                       const std::vector<CheckpointSlice>& slices, int64_t rank, int64_t world, FileSystem& files) {
+TrainingProgress LoadCheckpoint(const std::filesystem::path& folder, const CheckpointIdentity& identity,
+                                const std::vector<CheckpointSlice>& slices, int64_t rank, int64_t world,
+                                FileSystem& files) {
   const std::filesystem::path manifest_path = folder / kManifestName;
   const Manifest manifest = ParseManifest(files.Read(manifest_path), manifest_path.string());
   RequireIdentity(manifest_path, manifest, identity, world);
@@ -161,14 +162,14 @@ int64_t LoadCheckpoint(const std::filesystem::path& folder, const CheckpointIden
   }
   const contract::TensorFile file =
       contract::ParseTensorFile(std::as_bytes(std::span(content.data(), content.size())), path.string());
-  RequireMetadata(path, file, kStepsKey, manifest.finished_steps);
+  RequireMetadata(path, file, kStepsKey, manifest.progress.finished_steps);
   RequireMetadata(path, file, kRankKey, rank);
   const auto tensors = MatchSlices(path, file, slices);
   for (const CheckpointSlice& slice : slices) {
     const contract::HostTensor& tensor = *tensors.at(slice.name);
     if (!tensor.data.empty()) std::memcpy(slice.values.data, tensor.data.data(), tensor.data.size());
   }
-  return manifest.finished_steps;
+  return manifest.progress;
 }
 
 }  // namespace plumbline::optimized

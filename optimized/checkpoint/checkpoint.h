@@ -2,8 +2,8 @@
 // Saving and resuming at the same topology. A checkpoint is a folder: one shard file per rank, then the manifest. It
 // knows slices and files, not what is trained. It does not reshard.
 //
-//   SaveCheckpoint(folder, {finished_steps, identity, slices}, rank's communicator, files);
-//   const int64_t steps = LoadCheckpoint(folder, identity, slices, rank, world, files);
+//   SaveCheckpoint(folder, {finished_steps, num_updates}, identity, slices, rank's communicator, timeout, files);
+//   const TrainingProgress progress = LoadCheckpoint(folder, identity, slices, rank, world, files);
 //
 // Order of a save: every rank writes and syncs its shard; when all have, rank 0 writes and syncs the manifest under
 // another name and renames it; when that is durable, all ranks return. A crash anywhere leaves a folder without
@@ -30,16 +30,17 @@ struct CheckpointSlice {
 
 inline constexpr const char* kManifestName = "manifest.json";
 
-// Collective: every rank calls it, with the same folder, steps and identity. InvalidArgument if the folder holds a
+// Collective: every rank calls it, with the same folder, progress and identity. InvalidArgument if the folder holds a
 // finished checkpoint already: none is ever overwritten.
-void SaveCheckpoint(const std::filesystem::path& folder, int64_t finished_steps, const CheckpointIdentity& identity,
-                    const std::vector<CheckpointSlice>& slices, Communicator& communicator,
-                    std::chrono::duration<double> timeout, FileSystem& files);
+void SaveCheckpoint(const std::filesystem::path& folder, const TrainingProgress& progress,
+                    const CheckpointIdentity& identity, const std::vector<CheckpointSlice>& slices,
+                    Communicator& communicator, std::chrono::duration<double> timeout, FileSystem& files);
 
-// Fills the slices and returns the number of finished steps. Nothing is written before everything has been checked:
-// Unsupported if the checkpoint is of another config, model, seed or world; InvalidArgument if manifest or shard is
-// missing, torn, stale, or does not hold exactly these slices.
-int64_t LoadCheckpoint(const std::filesystem::path& folder, const CheckpointIdentity& identity,
-                       const std::vector<CheckpointSlice>& slices, int64_t rank, int64_t world, FileSystem& files);
+// Fills the slices and returns the progress of the run that saved. Nothing is written before everything has been
+// checked: Unsupported if the checkpoint is of another config, model, seed or world; InvalidArgument if manifest or
+// shard is missing, torn, stale, or does not hold exactly these slices.
+TrainingProgress LoadCheckpoint(const std::filesystem::path& folder, const CheckpointIdentity& identity,
+                                const std::vector<CheckpointSlice>& slices, int64_t rank, int64_t world,
+                                FileSystem& files);
 
 }  // namespace plumbline::optimized

@@ -113,7 +113,7 @@ bool Save(FileSystem& files, int64_t world, float value, int64_t steps = 3, cons
       threads.emplace_back([&, rank] {
         RankState state{{value, static_cast<float>(rank)}};
         try {
-          SaveCheckpoint(folder, steps, kIdentity, state.Slices(rank), *ranks[rank], 20s, files);
+          SaveCheckpoint(folder, {steps, steps + 40}, kIdentity, state.Slices(rank), *ranks[rank], 20s, files);
           done[rank] = 1;
         } catch (const Error& error) {
           ranks[rank]->Abort(error.what());
@@ -124,8 +124,8 @@ bool Save(FileSystem& files, int64_t world, float value, int64_t steps = 3, cons
   return std::ranges::count(done, 1) == world;
 }
 
-int64_t Load(FileSystem& files, int64_t rank, int64_t world, RankState& state,
-             const CheckpointIdentity& identity = kIdentity, const fs::path& folder = "run/step-3") {
+TrainingProgress Load(FileSystem& files, int64_t rank, int64_t world, RankState& state,
+                      const CheckpointIdentity& identity = kIdentity, const fs::path& folder = "run/step-3") {
   return LoadCheckpoint(folder, identity, state.Slices(rank), rank, world, files);
 }
 
@@ -135,7 +135,7 @@ TEST(Checkpoint, ComesBackOnEveryRank) {
     ASSERT_TRUE(Save(files, world, 9));
     for (int64_t rank = 0; rank < world; ++rank) {
       RankState state{{0, 0}};
-      EXPECT_EQ(Load(files, rank, world, state), 3);
+      EXPECT_EQ(Load(files, rank, world, state), (TrainingProgress{3, 43}));
       EXPECT_EQ(state.values, (std::vector<float>{9, static_cast<float>(rank)}));
     }
   }

@@ -13,7 +13,7 @@
 namespace plumbline::optimized {
 namespace {
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 
 std::string Hex(uint64_t value) {
   char text[17];
@@ -33,7 +33,8 @@ uint64_t ParseHex(const contract::JsonValue& value) {
 
 std::string ToJson(const Manifest& manifest) {
   std::string json = "{\"checkpoint\": " + std::to_string(kFormat) +
-                     ",\n \"finished_steps\": " + std::to_string(manifest.finished_steps) +
+                     ",\n \"finished_steps\": " + std::to_string(manifest.progress.finished_steps) +
+                     ",\n \"num_updates\": " + std::to_string(manifest.progress.num_updates) +
                      ",\n \"config\": " + contract::JsonQuote(manifest.identity.config) +
                      ",\n \"model\": " + contract::JsonQuote(manifest.identity.model) +
                      ",\n \"seed\": " + contract::JsonQuote(Hex(manifest.identity.seed)) + ",\n \"shards\": [";
@@ -48,10 +49,10 @@ std::string ToJson(const Manifest& manifest) {
 
 Manifest ParseManifest(std::string_view json, std::string_view where) {
   const contract::JsonValue root = contract::JsonValue::Parse(json, where);
-  root.AllowOnly({"checkpoint", "finished_steps", "config", "model", "seed", "shards"});
+  root.AllowOnly({"checkpoint", "finished_steps", "num_updates", "config", "model", "seed", "shards"});
   root.At("checkpoint").Int(kFormat, kFormat);
   Manifest manifest;
-  manifest.finished_steps = root.At("finished_steps").Int(1);
+  manifest.progress = {root.At("finished_steps").Int(1), root.At("num_updates").Int(0)};
   manifest.identity = {root.At("config").String(), root.At("model").String(), ParseHex(root.At("seed"))};
   const contract::JsonValue shards = root.At("shards");
   for (size_t i = 0; i < shards.Size(); ++i) {

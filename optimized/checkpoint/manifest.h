@@ -13,10 +13,18 @@ namespace plumbline::optimized {
 // What must be equal for a checkpoint to be resumed without resharding.
 struct CheckpointIdentity {
   std::string config;  // canonical JSON of the run's config, which holds topology, stage, types and optimizer
-  std::string model;   // names and shapes of all parameters, in canonical order
+  std::string model;   // sizes, and names and shapes of all parameters, in canonical order
   uint64_t seed = 0;
 
   friend bool operator==(const CheckpointIdentity&, const CheckpointIdentity&) = default;
+};
+
+// How far the run that saved had come.
+struct TrainingProgress {
+  int64_t finished_steps = 0;  // the number of the next step
+  int64_t num_updates = 0;     // made so far: fewer where steps were skipped
+
+  friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;
 };
 
 struct ShardFile {
@@ -28,7 +36,7 @@ struct ShardFile {
 };
 
 struct Manifest {
-  int64_t finished_steps = 0;
+  TrainingProgress progress;
   CheckpointIdentity identity;
   std::vector<ShardFile> shards;  // by rank
 

@@ -17,6 +17,7 @@ void BucketTracker::BeginMicroBatch() {
 }
 
 int64_t BucketTracker::Ready(int64_t parameter) {
+  contract::Check(plan_.places.at(parameter).bucket != kNoBucket, "backward reports no gradient of a frozen parameter");
   contract::Check(!is_ready_.at(parameter), "backward reports each gradient once");
   is_ready_[parameter] = true;
   const int64_t bucket = plan_.places[parameter].bucket;
@@ -25,7 +26,8 @@ int64_t BucketTracker::Ready(int64_t parameter) {
 
 void BucketTracker::EndMicroBatch() const {
   for (size_t parameter = 0; parameter < is_ready_.size(); ++parameter) {
-    contract::Check(is_ready_[parameter], "backward reports every gradient; missing: " + std::to_string(parameter));
+    contract::Check(is_ready_[parameter] || plan_.places[parameter].bucket == kNoBucket,
+                    "backward reports every gradient; missing: " + std::to_string(parameter));
   }
 }
 

@@ -16,10 +16,10 @@ class BucketTracker {
   void BeginMicroBatch();
 
   // Returns the bucket's index if this was its last missing parameter, else -1. Internal if the parameter was reported
-  // before.
+  // before or is in no bucket.
   int64_t Ready(int64_t parameter);
 
-  // Internal, naming a parameter, unless every one was reported.
+  // Internal, naming a parameter, unless every one that is in a bucket was reported.
   void EndMicroBatch() const;
 
  private:

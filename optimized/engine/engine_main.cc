@@ -13,12 +13,13 @@ contract::EngineDescription Description() {
   description.version = "0.1";
   description.starts_itself = true;
   description.batch = true;
-  description.families = {"exact"};
+  description.families = {"exact", "gpt2"};
   description.dtypes = {"fp32", "bf16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout", "grouped_heads", "accumulation", "ledger", "dump", "save"};
+  description.features = {"dropout", "grouped_heads", "accumulation", "ledger",
+                          "dump",    "save",          "memory",       "deterministic"};
   return description;
 }
 

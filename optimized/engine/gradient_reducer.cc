@@ -31,7 +31,8 @@ class BucketedReducer : public GradientReducer {
   std::vector<float*> ParameterGradients() const override {
     std::vector<float*> gradients;
     for (const ParameterPlace& place : inputs_.buckets.places) {
-      gradients.push_back(whole_.Span<float>(place.flat_offset, place.numel).data());
+      const bool is_frozen = place.bucket == kNoBucket;
+      gradients.push_back(is_frozen ? nullptr : whole_.Span<float>(place.flat_offset, place.numel).data());
     }
     return gradients;
   }

@@ -31,7 +31,7 @@ class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
 
-  // Memory of each parameter's gradient for backward, by canonical index.
+  // Memory of each parameter's gradient for backward, by canonical index; null for one that is in no bucket (frozen).
   virtual std::vector<float*> ParameterGradients() const = 0;
 
   // Returns whether backward overwrites that memory or adds to it. is_last: no further micro-batch in this step.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peaks of memory and calls of ZeRO 3 against the text of docs/zero3.md, written again from the config alone.
+// Peaks of memory, calls and bytes of both families against the text of docs/zero3.md and docs/formats.md, written
+// again from the config alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "optimized/comm/ledger.h"
+#include "optimized/engine/testing/real_case.h"
 #include "optimized/engine/testing/small_case.h"
 
 namespace plumbline::optimized {
@@ -47,8 +49,25 @@ int64_t Sum(const std::vector<int64_t>& values) {
   return sum;
 }
 
+// Activations of family gpt2, line by line of docs/zero3.md.
+int64_t RealActivationBytes(const CaseData& data) {
+  const contract::Gpt2Spec& m = data.spec.model.gpt2();
+  const int64_t s = contract::SizeBytes(data.spec.config.storage);
+  const int64_t n = data.spec.config.micro_batch_size * m.positions;
+  const int64_t d = m.width, f = m.hidden, v = m.vocab, scores = m.heads * m.positions;
+  const bool dropout = m.dropout > 0;
+  const int64_t scratch = s * n * (9 * d + f + scores) + 4 * n * (scores + std::max(3 * d, f));
+  const int64_t streams = s * n * d * (2 * m.layers + 2);
+  const int64_t head = 2 * s * n * d + 8 * n + 4 * n * v + (s == 2 ? 2 * n * v : 0);
+  const int64_t attention = s * n * (5 * d + scores) + 8 * n + (dropout ? s * n * scores : 0);
+  const int64_t mlp = s * n * (d + 2 * f) + 8 * n;
+  const int64_t masks = dropout ? n * d + m.layers * n * (scores + 2 * d) : 0;
+  return scratch + streams + head + m.layers * (attention + mlp) + masks;
+}
+
 // Activations of family exact, element by element of docs/zero3.md.
 int64_t ActivationBytes(const CaseData& data) {
+  if (!data.spec.model.is_exact()) return RealActivationBytes(data);
   const contract::ExactSpec& m = data.spec.model.exact();
   const int64_t s = contract::SizeBytes(data.spec.config.storage);
   const int64_t n = data.spec.config.micro_batch_size * m.positions;
@@ -70,28 +89,45 @@ struct Groups {
   int64_t num_uses = 0;
 };
 
-Groups GroupsOf(const CaseData& data) {
-  const int64_t layers = data.spec.model.exact().layers;
-  const auto is_persistent = [&](int64_t p) {
-    return data.parameters[p].numel() < data.spec.config.persistence_threshold_elems;
-  };
+// What each unit reads. The last may be one that is never used.
+std::vector<std::set<int64_t>> UnitsOf(const CaseData& data) {
+  const bool is_exact = data.spec.model.is_exact();
+  const int64_t layers = is_exact ? data.spec.model.exact().layers : data.spec.model.gpt2().layers;
+  const int64_t per_layer = is_exact ? 6 : 12;
   std::vector<std::set<int64_t>> units = {{0, 1}};
   for (int64_t layer = 0; layer < layers; ++layer) {
     units.emplace_back();
-    for (int64_t i = 0; i < 6; ++i) units.back().insert(2 + 6 * layer + i);
+    for (int64_t i = 0; i < per_layer; ++i) units.back().insert(2 + per_layer * layer + i);
   }
-  units.push_back({0});
+  if (is_exact) {
+    units.push_back({0});
+    return units;
+  }
+  const contract::Gpt2Spec& spec = data.spec.model.gpt2();
+  const int64_t norm = 2 + per_layer * layers;
+  units.push_back({norm, norm + 1, spec.tied_head ? 0 : norm + 2});
+  if (spec.unused) units.push_back({static_cast<int64_t>(data.parameters.size()) - 1});
+  return units;
+}
+
+Groups GroupsOf(const CaseData& data) {
+  const std::vector<std::set<int64_t>> units = UnitsOf(data);
+  const int64_t layers = data.spec.model.is_exact() ? data.spec.model.exact().layers : data.spec.model.gpt2().layers;
   Groups groups;
-  std::vector<std::set<int64_t>> all = {{0}, {1}};
-  all.insert(all.end(), units.begin() + 1, units.end() - 1);
-  for (std::set<int64_t> group : all) {
-    for (const int64_t p : std::set<int64_t>(group)) {
-      if (!is_persistent(p)) continue;
-      groups.persistent.insert(p);
-      group.erase(p);
+  std::map<std::set<int64_t>, std::set<int64_t>> members_by_units;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    if (p.frozen) continue;
+    if (p.numel() < data.spec.config.persistence_threshold_elems) {
+      groups.persistent.insert(p.tensor_id);
+      continue;
     }
-    if (!group.empty()) groups.members.push_back(group);
+    std::set<int64_t> readers;
+    for (size_t unit = 0; unit < units.size(); ++unit) {
+      if (units[unit].contains(p.tensor_id)) readers.insert(static_cast<int64_t>(unit));
+    }
+    members_by_units[readers].insert(p.tensor_id);
   }
+  for (const auto& [readers, members] : members_by_units) groups.members.push_back(members);
   groups.uses.resize(groups.members.size());
   for (int64_t a = 0; a < data.spec.config.accumulation_steps; ++a) {
     std::vector<int64_t> order;
@@ -157,28 +193,89 @@ std::pair<std::vector<int64_t>, int64_t> GathersAndPeak(const CaseData& data, co
   return {gathers, peak_elems * contract::SizeBytes(data.spec.config.storage)};
 }
 
+std::set<int64_t> Trained(const CaseData& data) {
+  std::set<int64_t> trained;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    if (!p.frozen) trained.insert(p.tensor_id);
+  }
+  return trained;
+}
+
+// Each frozen parameter in multiples of 32.
+int64_t FrozenElems(const CaseData& data) {
+  int64_t elems = 0;
+  for (const contract::ParameterSpec& p : data.parameters) elems += p.frozen ? RoundUp(p.numel(), 32) : 0;
+  return elems;
+}
+
+int64_t NumMoments(const contract::RunConfig& config) {
+  switch (config.optimizer) {
+    case contract::OptimizerKind::kAdamW:
+      return 2;
+    case contract::OptimizerKind::kModularMomentum:
+      return 1;
+    case contract::OptimizerKind::kModularSgd:
+      return 0;
+    case contract::OptimizerKind::kSgd:
+      return config.params.momentum > 0 ? 1 : 0;
+  }
+  return -1;
+}
+
 Peaks ExpectedPeaks(const CaseData& data) {
   const contract::RunConfig& config = data.spec.config;
   const int64_t s = contract::SizeBytes(config.storage), r = config.data_degree;
-  std::set<int64_t> all;
-  for (size_t p = 0; p < data.parameters.size(); ++p) all.insert(static_cast<int64_t>(p));
-  int64_t total = Sum(PaddedBuckets(data, all)), weights = s * total, gathered = 0;
+  const int64_t frozen = FrozenElems(data);
+  int64_t total = Sum(PaddedBuckets(data, Trained(data))), weights = s * (total + frozen), gathered = 0;
   if (config.zero_stage == 3) {
     const Groups groups = GroupsOf(data);
     const int64_t persistent = Sum(PaddedBuckets(data, groups.persistent));
     int64_t sharded = 0;
     for (const auto& members : groups.members) sharded += Sum(PaddedBuckets(data, members));
     total = persistent + sharded;
-    weights = s * (persistent + sharded / r);
+    weights = s * (persistent + sharded / r + frozen);
     gathered = GathersAndPeak(data, groups).second;
   }
   const int64_t shard = config.zero_stage == 0 ? total : total / r;
   return {{"weights", weights},
           {"gathered_weights", gathered},
           {"gradients", 4 * total + (config.zero_stage >= 1 ? 4 * shard : 0)},
-          {"optimizer_state", 8 * shard},
+          {"optimizer_state", 4 * (1 + NumMoments(config)) * shard},
           {"activations", ActivationBytes(data)},
           {"communication", config.zero_stage >= 2 && config.accumulation_steps > 1 ? 4 * shard : 0}};
+}
+
+// Of a step, by the tables of docs/formats.md and docs/zero3.md.
+std::map<std::string, CommCount> ExpectedComm(const CaseData& data) {
+  const contract::RunConfig& config = data.spec.config;
+  std::map<std::string, CommCount> expected;
+  if (config.data_degree == 1) return expected;
+  const auto add = [&](const char* kind, int64_t times, int64_t bytes) {
+    if (times == 0) return;
+    expected[kind].calls += times;
+    expected[kind].bytes += times * bytes;
+  };
+  add("all_reduce", 2, 8);
+  if (!data.spec.model.is_exact() && config.zero_stage >= 1) add("all_reduce", 1, 168);
+  const auto add_set = [&](const std::set<int64_t>& parameters, int64_t gathers) {
+    for (const int64_t elems : PaddedBuckets(data, parameters)) {
+      if (config.zero_stage == 0) {
+        add("all_reduce", 1, 4 * elems);
+      } else {
+        add("reduce_scatter", config.zero_stage == 1 ? 1 : config.accumulation_steps, 4 * elems);
+        add("all_gather", gathers, contract::SizeBytes(config.storage) * elems);
+      }
+    }
+  };
+  if (config.zero_stage < 3) {
+    add_set(Trained(data), 1);
+    return expected;
+  }
+  const Groups groups = GroupsOf(data);
+  const std::vector<int64_t> gathers = GathersAndPeak(data, groups).first;
+  for (size_t g = 0; g < groups.members.size(); ++g) add_set(groups.members[g], gathers[g]);
+  add_set(groups.persistent, 1);
+  return expected;
 }
 
 struct Observed {
@@ -237,24 +334,60 @@ TEST(Memory, GathersOfZeroThreeEqualTheFormulaForAllThresholdsAndLimits) {
       for (const int64_t accumulation : {1, 2}) {
         const Layout layout{2, 3, accumulation, DType::kBF16, 300, {true, 0, persistence, max_live}};
         const CaseData data = testing::MakeCase(layout);
-        const Groups groups = GroupsOf(data);
-        const std::vector<int64_t> gathers = GathersAndPeak(data, groups).first;
-        std::map<std::string, CommCount> expected;
-        expected["all_reduce"] = {2, 16};
-        const auto add = [&](const std::set<int64_t>& parameters, int64_t times) {
-          for (const int64_t elems : PaddedBuckets(data, parameters)) {
-            expected["all_gather"].calls += times;
-            expected["all_gather"].bytes += times * 2 * elems;
-            expected["reduce_scatter"].calls += accumulation;
-            expected["reduce_scatter"].bytes += accumulation * 4 * elems;
-          }
-        };
-        for (size_t g = 0; g < groups.members.size(); ++g) add(groups.members[g], gathers[g]);
-        add(groups.persistent, 1);
         for (const Observed& rank : Observe(data)) {
-          EXPECT_EQ(rank.comm, expected) << testing::Text(layout);
+          EXPECT_EQ(rank.comm, ExpectedComm(data)) << testing::Text(layout);
           EXPECT_EQ(rank.peaks, ExpectedPeaks(data)) << testing::Text(layout);
           EXPECT_EQ(rank.gathered_between_steps, 0) << "gathered weights do not outlive the step";
+        }
+      }
+    }
+  }
+}
+
+const std::vector<std::string> kFrozen = {"embed.weight", "layers.0.attn.qkv.weight", "layers.1.norm2.bias",
+                                          "norm.weight"};
+
+void ExpectFormulas(const Layout& layout, const testing::RealOptions& options) {
+  const CaseData data = testing::MakeRealCase(layout, options);
+  for (const Observed& rank : Observe(data)) {
+    EXPECT_EQ(rank.peaks, ExpectedPeaks(data)) << testing::Text(layout) << " " << Text(options);
+    EXPECT_EQ(rank.comm, ExpectedComm(data)) << testing::Text(layout) << " " << Text(options);
+    EXPECT_EQ(rank.gathered_between_steps, 0);
+  }
+}
+
+TEST(Memory, PeaksCallsAndBytesOfGpt2EqualTheFormulaInEveryStage) {
+  const std::vector<testing::RealOptions> variants = {
+      {.optimizer = contract::OptimizerKind::kAdamW, .frozen = kFrozen},
+      {.optimizer = contract::OptimizerKind::kSgd, .tied_head = false},
+      {.optimizer = contract::OptimizerKind::kSgd, .momentum = 0, .clipping = 0, .dropout = 0, .unused = false},
+      {.optimizer = contract::OptimizerKind::kAdamW,
+       .clipping = 0,
+       .dropout = 0,
+       .tied_head = false,
+       .frozen = {"unused.weight", "head.weight", "pos.weight"}}};
+  for (const testing::RealOptions& options : variants) {
+    for (const int64_t zero_stage : {0, 1, 2, 3}) {
+      for (const int64_t data_degree : {1, 2, 3}) {
+        for (const int64_t accumulation : {1, 2}) {
+          for (const DType storage : {DType::kF32, DType::kBF16}) {
+            for (const int64_t bucket : {int64_t{1}, int64_t{200}, testing::kNoLimit}) {
+              ExpectFormulas({data_degree, zero_stage, accumulation, storage, bucket, {true, 0, 61, 0}}, options);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Memory, GathersOfGpt2EqualTheFormulaForAllThresholdsAndLimits) {
+  for (const bool tied : {false, true}) {
+    for (const int64_t persistence : {0, 13, 133, 157}) {
+      for (const int64_t max_live : {0, 300, 959, 960, 1115, 1116, 2300, 5000}) {
+        for (const int64_t accumulation : {1, 2}) {
+          ExpectFormulas({2, 3, accumulation, DType::kBF16, 300, {true, 0, persistence, max_live}},
+                         {.tied_head = tied, .frozen = {"layers.1.attn.out.weight"}});
         }
       }
     }

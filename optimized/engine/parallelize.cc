@@ -24,9 +24,6 @@ using contract::DType;
 
 void RequireSupported(const contract::Case& spec) {
   const contract::RunConfig& config = spec.config;
-  if (!spec.model.is_exact() && !spec.model.gpt2().frozen.empty()) {
-    Unsupported("model.frozen names parameters; supported: none");
-  }
   if (config.zero_stage > 3) {
     Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
@@ -42,15 +39,28 @@ std::vector<int64_t> Numels(const contract::CaseData& data) {
   return numels;
 }
 
-// Under ZeRO 3 no bucket holds parameters of two groups, so that a bucket is also what is gathered.
+// Canonical indices of the parameters that are frozen, or of all others.
+std::vector<int64_t> Indices(const contract::CaseData& data, bool frozen) {
+  std::vector<int64_t> indices;
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    if (parameter.frozen == frozen) indices.push_back(parameter.tensor_id);
+  }
+  return indices;
+}
+
+// Frozen parameters are in no bucket. Under ZeRO 3 no bucket holds parameters of two groups, so that a bucket is also
+// what is gathered.
 void PlanBucketsOfStage(const contract::CaseData& data, const ModelOutline& outline, Training& training) {
   const contract::RunConfig& config = data.spec.config;
   const std::vector<int64_t> numels = Numels(data);
+  const std::vector<int64_t> frozen = Indices(data, true);
+  training.frozen = PlanFrozen(numels, frozen);
   if (config.zero_stage < 3) {
-    training.buckets = PlanBuckets(numels, config.reduce_bucket_elems, config.data_degree);
+    const std::vector<int64_t> trained = Indices(data, false);
+    training.buckets = PlanBuckets(numels, std::span(&trained, 1), config.reduce_bucket_elems, config.data_degree);
     return;
   }
-  training.units = PlanUnits(outline.units, numels, config.persistence_threshold_elems);
+  training.units = PlanUnits(outline.units, numels, config.persistence_threshold_elems, frozen);
   std::vector<std::vector<int64_t>> sets = training.units.groups;
   sets.push_back(training.units.persistent);
   training.buckets = PlanBuckets(numels, sets, config.reduce_bucket_elems, config.data_degree);
@@ -60,8 +70,8 @@ void PlanBucketsOfStage(const contract::CaseData& data, const ModelOutline& outl
 }
 
 std::unique_ptr<WeightStore> MakeWeights(Training& training, const contract::RunConfig& config) {
-  const WeightInputs inputs{training.buckets,       training.shard,   config.storage,         *training.backend,
-                            *training.communicator, training.timeout, training.memory.weights};
+  const WeightInputs inputs{training.buckets,  training.shard,         training.frozen,  config.storage,
+                            *training.backend, *training.communicator, training.timeout, training.memory.weights};
   if (config.zero_stage == 3) return MakeShardedWeights(inputs, training.units, training.gathers);
   return MakeResidentWeights(inputs, config.zero_stage >= 1);
 }

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "kernels/bf16.h"
-#include "optimized/engine/testing/small_case.h"
+#include "optimized/engine/testing/real_case.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -16,30 +16,7 @@ using contract::DType;
 using testing::Layout;
 
 contract::CaseData MakeRealCase(const Layout& layout, contract::OptimizerKind optimizer) {
-  contract::CaseData data = testing::MakeCase(layout);  // its config and sizes; the model and what follows from it anew
-  const contract::Gpt2Spec spec{.layers = 2,
-                                .width = 12,
-                                .heads = 3,
-                                .positions = 5,
-                                .hidden = 11,
-                                .vocab = 13,
-                                .dropout = 0.1,
-                                .unused = true,
-                                .frozen = {}};
-  data.spec.model = spec;
-  contract::RunConfig& config = data.spec.config;
-  config.optimizer = optimizer;
-  config.params = {.lr = 0.01, .weight_decay = 0.1, .momentum = 0.9};
-  config.groups = {{"*.bias", 0.02, 0.0}};
-  config.gradient_clipping = 0.5;
-  data.parameters = contract::Parameters(data.spec.model);
-  data.state.clear();
-  data.real_state = contract::MakeInitialRealState(spec, config, data.spec.seed);
-  contract::TokenSource text;
-  text.reduce_modulo_vocab = true;
-  for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
-  data.batches = contract::MakeBatches(text, data.spec.model, {data.spec.seed, 0, testing::kSteps, testing::kBatch});
-  return data;
+  return testing::MakeRealCase(layout, {.optimizer = optimizer});
 }
 
 // Whole, by canonical index; NaN where no rank holds an element.

@@ -2,7 +2,11 @@
 // See resident_weights.h.
 #include "optimized/engine/resident_weights.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+
+#include "optimized/engine/frozen_weights.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -16,7 +20,8 @@ int64_t FirstElem(const BucketPlan& plan, int64_t first_bucket) {
 
 class ResidentWeights final : public WeightStore {
  public:
-  ResidentWeights(const WeightInputs& inputs, bool is_sharded) : is_sharded_(is_sharded), buckets_(inputs, 0) {
+  ResidentWeights(const WeightInputs& inputs, bool is_sharded)
+      : is_sharded_(is_sharded), buckets_(inputs, 0), frozen_(inputs) {
     buckets_.FillTable();
   }
 
@@ -26,8 +31,10 @@ class ResidentWeights final : public WeightStore {
   std::vector<WeightSlice> Held() const override {
     std::vector<WeightSlice> slices;
     buckets_.AppendHeld(slices);
+    std::ranges::copy(Frozen(), std::back_inserter(slices));
     return slices;
   }
+  std::vector<WeightSlice> Frozen() const override { return frozen_.Held(); }
   Buffer Updated(const ShardSlice& slice) const override { return buckets_.Updated(slice); }
   void BeginStep() override {}
   void Publish() override {
@@ -37,6 +44,7 @@ class ResidentWeights final : public WeightStore {
  private:
   const bool is_sharded_;
   ResidentBuckets buckets_;
+  const FrozenWeights frozen_;
 };
 
 }  // namespace

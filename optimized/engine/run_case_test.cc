@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -15,6 +14,7 @@
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
+#include "optimized/engine/testing/case_run.h"
 #include "optimized/engine/testing/small_case.h"
 
 namespace plumbline::optimized {
@@ -29,73 +29,19 @@ using contract::OptimizerKind;
 using contract::TensorKind;
 using ::testing::HasSubstr;
 
+using testing::Combine;
+using testing::Combined;
 using testing::kBatch;
 using testing::kNoLimit;
 using testing::kSteps;
 using testing::Layout;
 using testing::MakeCase;
+using testing::RunInFreshFolders;
 
 int64_t TotalElems(const CaseData& data) {
   int64_t total = 0;
   for (const auto& parameter : data.parameters) total += parameter.numel();
   return total;
-}
-
-// Runs the case in fresh folders and returns the folder of the traces.
-fs::path RunInFreshFolders(const CaseData& data, const fs::path& checkpoint = {}) {
-  static int next = 0;
-  const fs::path root = fs::path(::testing::TempDir()) / ("run_case_test_" + std::to_string(next++));
-  fs::remove_all(root);
-  fs::create_directories(root / "case");
-  fs::create_directories(root / "out");
-  contract::WriteCase(root / "case", data);
-  if (!checkpoint.empty()) fs::copy(checkpoint, root / "case" / "checkpoint");
-  RunCase(root / "case", root / "out");
-  return root / "out";
-}
-
-// (step, kind, tensor) -> digest of the whole tensor, plus the losses. Fails on gaps and overlaps of slices.
-struct Combined {
-  std::map<std::tuple<int64_t, TensorKind, std::string>, contract::Digest> digests;
-  std::vector<double> losses;
-  friend bool operator==(const Combined&, const Combined&) = default;
-};
-
-Combined Combine(const fs::path& out_dir, const CaseData& data) {
-  Combined combined;
-  std::map<std::tuple<int64_t, TensorKind, std::string>, std::map<std::pair<int64_t, int64_t>, contract::Digest>>
-      slices;
-  for (int64_t rank = 0; rank < data.spec.config.data_degree; ++rank) {
-    const contract::Trace trace = contract::ReadTrace(out_dir, rank);
-    EXPECT_TRUE(trace.complete);
-    EXPECT_EQ(trace.steps.size(), static_cast<size_t>(kSteps));
-    for (const contract::StepRecord& record : trace.steps) {
-      if (rank == 0) {
-        combined.losses.push_back(record.loss);
-      } else {
-        EXPECT_EQ(record.loss, combined.losses[record.step]);
-      }
-      for (const TensorKind kind : contract::kTensorKinds) {
-        for (const contract::SliceDigest& slice : record.of(kind)) {
-          auto& held = slices[{record.step, kind, slice.tensor}];
-          const auto [place, is_new] = held.insert({{slice.begin, slice.end}, slice.digest});
-          EXPECT_TRUE(is_new || place->second == slice.digest) << "ranks disagree on " << slice.tensor;
-        }
-      }
-    }
-  }
-  for (const auto& [key, held] : slices) {
-    int64_t end = 0;
-    for (const auto& [range, digest] : held) {
-      EXPECT_EQ(range.first, end) << std::get<2>(key);
-      end = range.second;
-      combined.digests[key] += digest;
-    }
-    const auto parameter = std::find_if(data.parameters.begin(), data.parameters.end(),
-                                        [&](const auto& p) { return p.name == std::get<2>(key); });
-    EXPECT_EQ(end, parameter->numel()) << std::get<2>(key);
-  }
-  return combined;
 }
 
 void ExpectEqualToPlain(OptimizerKind optimizer, bool dropout, const std::vector<Layout>& layouts) {

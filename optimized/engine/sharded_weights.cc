@@ -2,11 +2,14 @@
 // ZeRO 3: the executor of a plan of gathers. It decides nothing: what to gather before a use and what to release after
 // it is in the plan. Memory of a gathered bucket exists from the posting of its all-gather to its release, and is
 // poisoned before it is freed, so that a use after the release shows.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "conformance/contract/error.h"
 #include "optimized/engine/flat_buffer.h"
+#include "optimized/engine/frozen_weights.h"
 #include "optimized/engine/resident_weights.h"
 #include "optimized/engine/weight_store.h"
 
@@ -37,6 +40,7 @@ class ShardedWeights final : public WeightStore {
         num_sharded_(NumShardedBuckets(inputs.buckets, units.groups.size())),
         shard_(inputs.backend, ShardElems(inputs.shard, num_sharded_), inputs.storage, MemoryCategory::kWeights),
         persistent_(inputs, num_sharded_),
+        frozen_(inputs),
         buckets_of_group_(units.groups.size()),
         gathered_(num_sharded_),
         next_use_(gathers.uses.size()) {
@@ -75,8 +79,11 @@ class ShardedWeights final : public WeightStore {
       if (!persistent_.Holds(slice.parameter)) slices.push_back({slice.parameter, slice.begin, Updated(slice)});
     }
     persistent_.AppendHeld(slices);
+    std::ranges::copy(Frozen(), std::back_inserter(slices));
     return slices;
   }
+
+  std::vector<WeightSlice> Frozen() const override { return frozen_.Held(); }
 
   Buffer Updated(const ShardSlice& slice) const override {
     return persistent_.Holds(slice.parameter) ? persistent_.Updated(slice)
@@ -140,6 +147,7 @@ class ShardedWeights final : public WeightStore {
   const int64_t num_sharded_;
   const FlatBuffer shard_;
   ResidentBuckets persistent_;
+  const FrozenWeights frozen_;
   std::vector<std::vector<int64_t>> buckets_of_group_;
   std::vector<Gathered> gathered_;
   size_t next_use_;  // between steps: all are over

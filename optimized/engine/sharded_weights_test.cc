@@ -41,8 +41,9 @@ struct Fixture {
         gathers(PlanGathers(std::vector<int64_t>{0, 1, 2}, units.groups_of_unit, units.group_elems, limits)),
         ranks(MakeThreadCommunicators(1, Progress::kLastArriver)),
         table(numels.size(), nullptr),
-        weights(MakeShardedWeights({buckets, shard, DType::kF32, backend, *ranks[0], std::chrono::seconds(20), table},
-                                   units, gathers)) {
+        weights(MakeShardedWeights(
+            {buckets, shard, frozen, DType::kF32, backend, *ranks[0], std::chrono::seconds(20), table}, units,
+            gathers)) {
     for (const WeightSlice& slice : weights->Held()) {
       for (int64_t i = 0; i < slice.values.elems; ++i) {
         static_cast<float*>(slice.values.data)[i] = Value(slice.parameter, slice.begin + i);
@@ -69,6 +70,7 @@ struct Fixture {
   UnitPlan units;
   BucketPlan buckets;
   ShardPlan shard;
+  const FrozenPlan frozen;
   GatherPlan gathers;
   std::vector<std::unique_ptr<Communicator>> ranks;
   std::vector<void*> table;

@@ -16,6 +16,7 @@
 #include "optimized/engine/weight_store.h"
 #include "optimized/model/model.h"
 #include "optimized/partition/bucket_plan.h"
+#include "optimized/partition/frozen_plan.h"
 #include "optimized/partition/gather_plan.h"
 #include "optimized/partition/shard_plan.h"
 #include "optimized/partition/unit_plan.h"
@@ -33,7 +34,8 @@ struct Training {
   UnitPlan units;      // ZeRO 3
   GatherPlan gathers;  // ZeRO 3
   BucketPlan buckets;
-  ShardPlan shard;  // the part of each bucket that this rank updates
+  ShardPlan shard;    // the part of each bucket that this rank updates
+  FrozenPlan frozen;  // what is in no bucket
   ParameterMemory memory;
   std::unique_ptr<WeightStore> weights;
   std::unique_ptr<GradientReducer> reducer;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/contract/strict_json.h"
 #include "optimized/checkpoint/checkpoint.h"
 
 namespace plumbline::optimized {
@@ -28,14 +29,30 @@ std::vector<CheckpointSlice> Slices(const Training& training) {
     }
     slices.push_back({"weight" + place, training.weights->Updated(slice)});
   }
+  for (const WeightSlice& slice : training.weights->Frozen()) {
+    slices.push_back({"weight/" + training.data->parameters[slice.parameter].name + "@0", slice.values});
+  }
   return slices;
 }
 
+// What training depends on and shapes do not tell.
+std::string SizesText(const contract::ModelSpec& model) {
+  if (model.is_exact()) {
+    const contract::ExactSpec& spec = model.exact();
+    return "exact, heads " + std::to_string(spec.heads) + ", weight_bound " + std::to_string(spec.weight_bound) +
+           ", fold_bound " + std::to_string(spec.fold_bound) + ", gradient_fold_bound " +
+           std::to_string(spec.gradient_fold_bound) + (spec.dropout ? ", dropout" : "") + "\n";
+  }
+  const contract::Gpt2Spec& spec = model.gpt2();
+  return "gpt2, heads " + std::to_string(spec.heads) + ", dropout " + contract::JsonNumber(spec.dropout) +
+         ", norm_epsilon " + contract::JsonNumber(spec.norm_epsilon) + "\n";
+}
+
 CheckpointIdentity Identity(const contract::CaseData& data) {
-  CheckpointIdentity identity{contract::ToJson(data.spec.config), "", data.spec.seed};
+  CheckpointIdentity identity{contract::ToJson(data.spec.config), SizesText(data.spec.model), data.spec.seed};
   for (const contract::ParameterSpec& parameter : data.parameters) {
-    identity.model +=
-        parameter.name + " [" + std::to_string(parameter.rows) + ", " + std::to_string(parameter.cols) + "]\n";
+    identity.model += parameter.name + " [" + std::to_string(parameter.rows) + ", " + std::to_string(parameter.cols) +
+                      "]" + (parameter.frozen ? " frozen" : "") + "\n";
   }
   return identity;
 }
@@ -43,16 +60,17 @@ CheckpointIdentity Identity(const contract::CaseData& data) {
 }  // namespace
 
 void SaveTraining(Training& training, int64_t finished_steps, const std::filesystem::path& folder, FileSystem& files) {
-  SaveCheckpoint(folder, finished_steps, Identity(*training.data), Slices(training), *training.communicator,
-                 training.timeout, files);
+  SaveCheckpoint(folder, {finished_steps, training.num_updates}, Identity(*training.data), Slices(training),
+                 *training.communicator, training.timeout, files);
 }
 
 int64_t ResumeTraining(Training& training, const std::filesystem::path& folder, FileSystem& files) {
   const Communicator& communicator = *training.communicator;
-  const int64_t finished_steps = LoadCheckpoint(folder, Identity(*training.data), Slices(training), communicator.rank(),
-                                                communicator.size(), files);
+  const TrainingProgress progress = LoadCheckpoint(folder, Identity(*training.data), Slices(training),
+                                                   communicator.rank(), communicator.size(), files);
+  training.num_updates = progress.num_updates;
   training.weights->Publish();
-  return finished_steps;
+  return progress.finished_steps;
 }
 
 }  // namespace plumbline::optimized

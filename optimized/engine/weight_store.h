@@ -14,6 +14,7 @@
 #include "optimized/comm/communicator.h"
 #include "optimized/model/model.h"
 #include "optimized/partition/bucket_plan.h"
+#include "optimized/partition/frozen_plan.h"
 #include "optimized/partition/gather_plan.h"
 #include "optimized/partition/shard_plan.h"
 #include "optimized/partition/unit_plan.h"
@@ -29,8 +30,11 @@ struct WeightSlice {
 
 class WeightStore : public UnitHooks {
  public:
-  // Everything that this rank holds between steps. Padding is in none of the slices and stays NaN.
+  // Everything that this rank holds between steps, frozen weights last. Padding is in none of the slices and stays NaN.
   virtual std::vector<WeightSlice> Held() const = 0;
+
+  // The frozen weights, whole.
+  virtual std::vector<WeightSlice> Frozen() const = 0;
 
   // Where the optimizer writes a slice of this rank's shard.
   virtual Buffer Updated(const ShardSlice& slice) const = 0;
@@ -45,6 +49,7 @@ class WeightStore : public UnitHooks {
 struct WeightInputs {
   const BucketPlan& buckets;
   const ShardPlan& shard;
+  const FrozenPlan& frozen;
   contract::DType storage;
   Backend& backend;
   Communicator& communicator;

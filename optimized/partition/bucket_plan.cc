@@ -36,7 +36,7 @@ void GroupInReverse(std::span<const int64_t> numels, std::vector<int64_t> set, i
   }
 }
 
-void RequirePartition(std::span<const int64_t> numels, std::span<const std::vector<int64_t>> sets) {
+void RequireDisjoint(std::span<const int64_t> numels, std::span<const std::vector<int64_t>> sets) {
   std::vector<int64_t> times(numels.size(), 0);
   for (const std::vector<int64_t>& set : sets) {
     for (const int64_t parameter : set) {
@@ -46,12 +46,7 @@ void RequirePartition(std::span<const int64_t> numels, std::span<const std::vect
       }
     }
   }
-  for (size_t parameter = 0; parameter < numels.size(); ++parameter) {
-    RequirePositive("numel", numels[parameter]);
-    if (times[parameter] != 1) {
-      contract::Fail(contract::ErrorCode::kInvalidArgument, "parameter " + std::to_string(parameter) + " is in no set");
-    }
-  }
+  for (const int64_t numel : numels) RequirePositive("numel", numel);
 }
 
 }  // namespace
@@ -66,7 +61,7 @@ BucketPlan PlanBuckets(std::span<const int64_t> numels, std::span<const std::vec
                        int64_t bucket_elems, int64_t world) {
   RequirePositive("reduce_bucket_size", bucket_elems);
   RequirePositive("world", world);
-  RequirePartition(numels, sets);
+  RequireDisjoint(numels, sets);
   BucketPlan plan;
   for (size_t set = 0; set < sets.size(); ++set) {
     GroupInReverse(numels, sets[set], static_cast<int64_t>(set), bucket_elems, plan.buckets);

@@ -12,9 +12,11 @@ namespace plumbline::optimized {
 // A parameter begins at a multiple of this many elements (64 bytes in BF16, 128 in F32).
 inline constexpr int64_t kAlignmentElems = 32;
 
+inline constexpr int64_t kNoBucket = -1;
+
 // Where a parameter lies. Offsets are in elements.
 struct ParameterPlace {
-  int64_t bucket = 0;
+  int64_t bucket = kNoBucket;  // of a frozen parameter: no bucket, and no place
   int64_t bucket_offset = 0;
   int64_t flat_offset = 0;  // the bucket's flat_offset + bucket_offset
   int64_t numel = 0;
@@ -39,7 +41,8 @@ struct BucketPlan {
 BucketPlan PlanBuckets(std::span<const int64_t> numels, int64_t bucket_elems, int64_t world);
 
 // The same within each of several sets of parameters, one set after the other: no bucket holds parameters of two sets.
-// InvalidArgument also if a parameter is not in exactly one set. A set may be empty.
+// A parameter in no set (a frozen one) is in no bucket. InvalidArgument also if a parameter does not exist or is in two
+// sets. A set may be empty.
 BucketPlan PlanBuckets(std::span<const int64_t> numels, std::span<const std::vector<int64_t>> sets,
                        int64_t bucket_elems, int64_t world);
 

@@ -115,10 +115,28 @@ TEST(BucketPlan, ABucketHoldsParametersOfOneSetOnly) {
   EXPECT_EQ(Groups(PlanBuckets(numels, sets, 59, 3)), (std::vector<Sizes>{{3}, {1}, {2, 0}}));
 }
 
-TEST(BucketPlan, RefusesSetsThatDoNotHoldEachParameterOnce) {
+TEST(BucketPlan, IsThatOfTheModelWithoutTheParametersThatAreInNoSet) {
+  const Sizes numels = {10, 70, 20, 33, 30};
+  const BucketPlan plan = PlanBuckets(numels, std::vector<Sizes>{{0, 2, 4}}, 50, 3);
+  const BucketPlan without = PlanBuckets(Sizes{10, 20, 30}, 50, 3);
+  EXPECT_EQ(Groups(plan), (std::vector<Sizes>{{4, 2}, {0}}));
+  EXPECT_EQ(plan.total_elems, without.total_elems);
+  EXPECT_EQ(plan.places[2].flat_offset, without.places[1].flat_offset);
+  EXPECT_EQ(plan.places[0].flat_offset, without.places[0].flat_offset);
+  EXPECT_EQ(plan.places[1].bucket, kNoBucket);
+  EXPECT_EQ(plan.places[3].bucket, kNoBucket);
+}
+
+TEST(BucketPlan, HasNoBucketWhereEveryParameterIsInNoSet) {
+  const BucketPlan plan = PlanBuckets(Sizes{10, 20}, std::vector<Sizes>{{}}, 50, 3);
+  EXPECT_TRUE(plan.buckets.empty());
+  EXPECT_EQ(plan.total_elems, 0);
+}
+
+TEST(BucketPlan, RefusesParametersThatDoNotExistOrAreInTwoSets) {
   const Sizes numels = {10, 20};
-  for (const std::vector<Sizes>& sets : {std::vector<Sizes>{{0}}, std::vector<Sizes>{{0, 1}, {1}},
-                                         std::vector<Sizes>{{0, 1, 2}}, std::vector<Sizes>{{-1, 0, 1}}}) {
+  for (const std::vector<Sizes>& sets :
+       {std::vector<Sizes>{{0, 1}, {1}}, std::vector<Sizes>{{0, 1, 2}}, std::vector<Sizes>{{-1, 0, 1}}}) {
     EXPECT_THROW(PlanBuckets(numels, sets, 10, 1), contract::Error);
   }
 }

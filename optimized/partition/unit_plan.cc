@@ -2,6 +2,7 @@
 // See unit_plan.h. A group is named by the set of its units.
 #include "optimized/partition/unit_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -31,7 +32,7 @@ std::vector<UnitSet> UnitsOfParameters(std::span<const std::vector<int64_t>> uni
 }  // namespace
 
 UnitPlan PlanUnits(std::span<const std::vector<int64_t>> units, std::span<const int64_t> numels,
-                   int64_t persistence_threshold_elems) {
+                   int64_t persistence_threshold_elems, std::span<const int64_t> frozen) {
   const std::vector<UnitSet> readers = UnitsOfParameters(units, numels.size());
   UnitPlan plan;
   std::map<UnitSet, size_t> group_of;
@@ -42,6 +43,7 @@ UnitPlan PlanUnits(std::span<const std::vector<int64_t>> units, std::span<const 
       contract::Fail(contract::ErrorCode::kInvalidArgument,
                      "parameter " + std::to_string(parameter) + " is read by no unit");
     }
+    if (std::ranges::find(frozen, index) != frozen.end()) continue;
     if (numels[parameter] < persistence_threshold_elems) {
       plan.persistent.insert(plan.persistent.begin(), index);
       continue;

@@ -32,6 +32,14 @@ TEST(UnitPlan, ParametersBelowTheThresholdPersistAndThoseAtItDoNot) {
   EXPECT_EQ(PlanUnits(kUnits, kNumels, 10).groups_of_unit[3], (List{3}));
 }
 
+TEST(UnitPlan, FrozenParametersAreNeitherPersistentNorInAGroup) {
+  const UnitPlan plan = PlanUnits(kUnits, kNumels, 9, List{0, 3, 4});
+  EXPECT_EQ(plan.persistent, (List{5}));
+  EXPECT_EQ(plan.groups, (Lists{{6}, {2}, {1}}));
+  EXPECT_EQ(plan.group_elems, (List{9, 80, 50}));
+  EXPECT_EQ(plan.groups_of_unit, (Lists{{2}, {1}, {}, {0}}));
+}
+
 TEST(UnitPlan, AHighThresholdLeavesNoGroup) {
   const UnitPlan plan = PlanUnits(kUnits, kNumels, 101);
   EXPECT_TRUE(plan.groups.empty());

@@ -116,11 +116,11 @@ contract::EngineDescription Describe() {
   description.starts_itself = true;
   description.batch = true;
   description.families = {"exact", "gpt2"};
-  description.dtypes = {"fp32", "bf16"};
+  description.dtypes = {"fp64", "fp32", "bf16"};
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump"};
+  description.features = {"dropout", "grouped_heads", "dump", "deterministic"};
   return description;
 }
 
@@ -131,8 +131,8 @@ void CheckSupported(const contract::Case& spec) {
   Require(config.accumulation_steps == 1 || !spec.model.is_exact(), "config.gradient_accumulation_steps",
           std::to_string(config.accumulation_steps), "1 in family exact");
   Require(config.zero_stage == 0, "config.zero_optimization.stage", std::to_string(config.zero_stage), "0");
-  Require(config.storage == contract::DType::kF32 || config.storage == contract::DType::kBF16, "storage type",
-          std::string(Name(config.storage)), "F32, BF16");
+  Require(config.storage != contract::DType::kF64 || !spec.model.is_exact(), "storage type",
+          std::string(Name(config.storage)), "F32, BF16; F64 in family gpt2");
   // The lr of such a group would be 0 / 0 times its own.
   const bool scales_groups = config.schedule.kind == contract::Schedule::Kind::kWarmup &&
                              std::any_of(config.groups.begin(), config.groups.end(),

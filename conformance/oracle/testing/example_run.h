@@ -9,6 +9,7 @@
 #include "conformance/contract/digest.h"
 #include "conformance/contract/trace.h"
 #include "conformance/oracle/ledger_check.h"
+#include "conformance/oracle/memory_formula.h"
 
 namespace plumbline::conformance {
 
@@ -51,6 +52,7 @@ inline std::vector<contract::Trace> ExampleTraces(int64_t world, int64_t stage) 
       record.loss = static_cast<double>(step) + 3;
       record.tokens = 8;
       record.comm = ExpectedComm(spec.model, spec.config);
+      record.memory_peak_bytes = ExpectedMemoryPeak(spec.model, spec.config);
       record.comm_sequence = static_cast<uint64_t>(step) * 99;
       for (contract::TensorKind kind : contract::kTensorKinds) {
         if (kind == contract::TensorKind::kSecondMoment) continue;

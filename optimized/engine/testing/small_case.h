@@ -108,6 +108,9 @@ inline HeldState StateOf(const Training& training) {
     if (!training.optimizer->has_moment()) continue;
     const auto moment = training.optimizer->Moment(slice);
     add("moment", slice.parameter, slice.begin, moment.data(), moment.size_bytes());
+    if (!training.optimizer->has_second_moment()) continue;
+    const auto second_moment = training.optimizer->SecondMoment(slice);
+    add("second_moment", slice.parameter, slice.begin, second_moment.data(), second_moment.size_bytes());
   }
   for (const WeightSlice& slice : training.weights->Held()) {
     add("weight", slice.parameter, slice.begin, slice.values.data, static_cast<size_t>(slice.values.size_bytes()));

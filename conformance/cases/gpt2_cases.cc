@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/gpt2_cases.h"
+
+#include "conformance/cases/layouts.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::OptimizerKind;
+using contract::ParameterGroup;
+using contract::Schedule;
+
+constexpr int64_t kBatch = 24;  // divides by every data degree, and by most with every accumulation
+constexpr int64_t kSteps = 20;
+
+struct Sizes {
+  int64_t layers, width, heads, positions, hidden, vocab;
+};
+
+contract::Gpt2Spec Model(const Sizes& sizes) {
+  contract::Gpt2Spec spec;
+  spec.layers = sizes.layers;
+  spec.width = sizes.width;
+  spec.heads = sizes.heads;
+  spec.positions = sizes.positions;
+  spec.hidden = sizes.hidden;
+  spec.vocab = sizes.vocab;
+  return spec;
+}
+
+Problem MakeProblem(const std::string& name, const contract::Gpt2Spec& model, OptimizerKind optimizer, double lr) {
+  Problem problem{name, model, {}, kSteps};
+  problem.plain.train_batch_size = kBatch;
+  problem.plain.micro_batch_size = kBatch;
+  problem.plain.optimizer = optimizer;
+  problem.plain.params.lr = lr;
+  return problem;
+}
+
+// Tied, dropout, two groups (norms and biases do not decay, and the embeddings have a rate of their own), a norm limit
+// that every step crosses, warm-up.
+Problem TiedAdamW() {
+  contract::Gpt2Spec model = Model({2, 12, 3, 8, 19, 67});
+  model.dropout = 0.1;
+  Problem problem = MakeProblem("tied-adamw", model, OptimizerKind::kAdamW, 0.01);
+  problem.plain.params.weight_decay = 0.1;
+  problem.plain.groups = {{"*.bias", std::nullopt, 0.0}, {"embed.*", 0.004, 0.02}};
+  problem.plain.gradient_clipping = 0.05;
+  problem.plain.schedule.kind = Schedule::Kind::kWarmup;
+  problem.plain.schedule.warmup_min_lr = 0.001;
+  problem.plain.schedule.warmup_max_lr = 0.01;
+  problem.plain.schedule.warmup_num_steps = 6;
+  problem.plain.schedule.linear = true;
+  return problem;
+}
+
+// Nothing between the gradient and the weights but the rate: a constant factor shows.
+Problem UntiedSgd() {
+  contract::Gpt2Spec model = Model({2, 15, 5, 7, 23, 19});
+  model.tied_head = false;
+  model.unused = true;
+  return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.5);
+}
+
+// Frozen parameters of both kinds, one of them tied; momentum and decay that reaches the unused one; a norm limit that
+// no step crosses.
+Problem FrozenMomentum() {
+  contract::Gpt2Spec model = Model({1, 14, 2, 9, 17, 19});
+  model.unused = true;
+  model.frozen = {"pos.weight", "layers.0.attn.out.weight", "layers.0.norm2.bias"};
+  Problem problem = MakeProblem("frozen-momentum", model, OptimizerKind::kSgd, 0.2);
+  problem.plain.params.momentum = 0.9;
+  problem.plain.params.weight_decay = 0.01;
+  problem.plain.gradient_clipping = 1000;
+  problem.plain.groups = {{"layers.*.weight", 0.1, std::nullopt}};
+  return problem;
+}
+
+// Frozen tied embedding, dropout, no clipping, and the logarithmic warm-up.
+Problem FrozenAdamW() {
+  contract::Gpt2Spec model = Model({2, 16, 2, 6, 21, 37});
+  model.dropout = 0.2;
+  model.frozen = {"embed.weight", "layers.1.mlp.up.bias"};
+  Problem problem = MakeProblem("frozen-adamw", model, OptimizerKind::kAdamW, 0.005);
+  problem.plain.params.weight_decay = 0.05;
+  problem.plain.params.beta1 = 0.8;
+  problem.plain.params.beta2 = 0.95;
+  problem.plain.schedule.kind = Schedule::Kind::kWarmup;
+  problem.plain.schedule.warmup_min_lr = 0.0005;
+  problem.plain.schedule.warmup_max_lr = 0.005;
+  problem.plain.schedule.warmup_num_steps = 4;
+  return problem;
+}
+
+}  // namespace
+
+CaseList Gpt2Cases() {
+  constexpr int kStrength = 2;
+  std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
+  std::vector<LayoutScale> scales;
+  for (const Problem& problem : problems) {
+    const contract::Gpt2Spec& model = problem.model.gpt2();
+    scales.push_back({model.width * model.hidden, model.width * model.width, true});
+  }
+  return CoverLayouts(std::move(problems), scales, kStrength);
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list must keep the traps that its cases exist for: this test fails when an edit of problems or axes loses one.
+#include "conformance/cases/gpt2_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "conformance/contract/batch_source.h"
+
+namespace plumbline::conformance {
+namespace {
+
+bool AnyProblem(const std::function<bool(const Problem&, const contract::Gpt2Spec&)>& has) {
+  const CaseList list = Gpt2Cases();
+  return std::any_of(list.problems.begin(), list.problems.end(),
+                     [&](const Problem& problem) { return has(problem, problem.model.gpt2()); });
+}
+
+TEST(Gpt2Cases, HaveUniqueIdsAndConfigsThatParseBackAndDivide) {
+  std::set<std::string> ids;
+  for (const CaseSpec& spec : Gpt2Cases().cases) {
+    EXPECT_TRUE(ids.insert(spec.id).second) << spec.id;
+    EXPECT_EQ(contract::ParseRunConfig(contract::ToJson(spec.config), spec.id), spec.config) << spec.id;
+    EXPECT_EQ(spec.config.train_batch_size,
+              spec.config.micro_batch_size * spec.config.accumulation_steps * spec.config.data_degree);
+  }
+  EXPECT_GE(ids.size(), 25u);
+}
+
+TEST(Gpt2Cases, HaveEveryPairOfDegreeAndStage) {
+  std::set<std::pair<int64_t, int64_t>> seen;
+  for (const CaseSpec& spec : Gpt2Cases().cases) seen.insert({spec.config.data_degree, spec.config.zero_stage});
+  for (int64_t degree : {1, 2, 3, 4, 8}) {
+    for (int64_t stage : {0, 1, 2, 3}) EXPECT_TRUE(seen.contains({degree, stage})) << degree << " " << stage;
+  }
+}
+
+TEST(Gpt2Cases, HaveTheProblemsThatRealEnginesGetWrong) {
+  using contract::OptimizerKind;
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.optimizer == OptimizerKind::kSgd && problem.plain.params.momentum == 0 &&
+           problem.plain.params.weight_decay == 0 && problem.plain.gradient_clipping == 0;
+  })) << "nothing that hides a constant factor";
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return !model.tied_head; }));
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return model.unused; }));
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return model.dropout > 0; }));
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) {
+    return model.tied_head && std::count(model.frozen.begin(), model.frozen.end(), "embed.weight") == 1;
+  })) << "a tied weight that is frozen";
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.optimizer == OptimizerKind::kAdamW && problem.plain.groups.size() >= 2 &&
+           problem.plain.schedule.kind == contract::Schedule::Kind::kWarmup && problem.plain.schedule.linear;
+  }));
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.schedule.kind == contract::Schedule::Kind::kWarmup && !problem.plain.schedule.linear;
+  }));
+}
+
+TEST(Gpt2Cases, HaveParameterGroupsThatTakeSomeParametersAndLeaveOthers) {
+  for (const Problem& problem : Gpt2Cases().problems) {
+    for (const contract::ParameterGroup& group : problem.plain.groups) {
+      EXPECT_TRUE(group.lr || group.weight_decay) << group.match;
+    }
+  }
+}
+
+TEST(Gpt2Cases, HaveUnequalCountsOfValidTokensInEveryLayout) {
+  contract::TokenSource source{std::vector<int32_t>(500, 3), true};
+  for (const Problem& problem : Gpt2Cases().problems) {
+    const int64_t batch = problem.plain.train_batch_size;
+    const contract::Batches batches = contract::MakeBatches(source, problem.model, {7, 0, 1, batch});
+    const int64_t positions = problem.model.positions();
+    std::set<int64_t> counts;
+    for (int64_t sample = 0; sample < batch; ++sample) {
+      int64_t count = 0;
+      for (int64_t t = 0; t < positions; ++t)
+        count += batches.loss_weights[static_cast<size_t>(sample * positions + t)];
+      counts.insert(count);
+    }
+    EXPECT_GE(counts.size(), 3u) << problem.name;
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/layouts.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+#include "conformance/cases/covering.h"
+#include "conformance/contract/error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using contract::RunConfig;
+
+// One value of an axis: how it is called in ids and records, and what it makes of a config.
+struct Setting {
+  std::string value;
+  std::string in_id;
+  std::function<void(RunConfig&, const LayoutScale&)> apply;
+};
+
+struct LayoutAxis {
+  std::string name;
+  std::vector<Setting> settings;
+};
+
+LayoutAxis DataAxis() {
+  LayoutAxis axis{"data", {}};
+  for (int64_t degree : {1, 2, 3, 4, 8}) {
+    const std::string value = std::to_string(degree);
+    axis.settings.push_back(
+        {value, "data" + value, [degree](RunConfig& config, const LayoutScale&) { config.data_degree = degree; }});
+  }
+  return axis;
+}
+
+// Small parameters are persistent, and few others may be gathered at once.
+void SetTightStage3(RunConfig& config, const LayoutScale& scale) {
+  config.zero_stage = 3;
+  config.persistence_threshold_elems = scale.projection_elems;
+  config.prefetch_bucket_elems = 2 * scale.projection_elems;
+  config.max_live_elems = 8 * scale.projection_elems;
+}
+
+// Stage 3 twice: everything stays gathered within a step, and as little as possible does.
+LayoutAxis ZeroAxis() {
+  LayoutAxis axis{"zero", {}};
+  for (int64_t stage : {0, 1, 2, 3}) {
+    const std::string value = std::to_string(stage);
+    axis.settings.push_back({value, "zero" + value, [stage](RunConfig& config, const LayoutScale&) {
+                               config.zero_stage = stage;
+                               if (stage == 3) config.persistence_threshold_elems = 0;
+                             }});
+  }
+  axis.settings.push_back({"3tight", "zero3tight", SetTightStage3});
+  return axis;
+}
+
+LayoutAxis AccumulationAxis() {
+  LayoutAxis axis{"accumulation", {}};
+  for (int64_t steps : {1, 3, 4}) {
+    const std::string value = std::to_string(steps);
+    axis.settings.push_back(
+        {value, "acc" + value, [steps](RunConfig& config, const LayoutScale&) { config.accumulation_steps = steps; }});
+  }
+  return axis;
+}
+
+LayoutAxis BucketAxis() {
+  const auto relative = [](int64_t offset) {
+    return [offset](RunConfig& config, const LayoutScale& scale) {
+      config.reduce_bucket_elems = scale.bucket_elems + offset;
+    };
+  };
+  return {"bucket",
+          {{"below", "bucket_below", relative(-1)},
+           {"at", "bucket_at", relative(0)},
+           {"above", "bucket_above", relative(1)},
+           {"all", "bucket_all", [](RunConfig&, const LayoutScale&) {}}}};
+}
+
+LayoutAxis OverlapAxis() {
+  return {"overlap",
+          {{"on", "", [](RunConfig& config, const LayoutScale&) { config.overlap_comm = true; }},
+           {"off", "serial", [](RunConfig& config, const LayoutScale&) { config.overlap_comm = false; }}}};
+}
+
+LayoutAxis StorageAxis() {
+  return {"storage",
+          {{"fp32", "fp32", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kF32; }},
+           {"bf16", "bf16", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kBF16; }}}};
+}
+
+std::vector<LayoutAxis> LayoutAxes() {
+  return {DataAxis(), ZeroAxis(), AccumulationAxis(), BucketAxis(), OverlapAxis(), StorageAxis()};
+}
+
+// The problems come first, then the axes of layouts.
+std::vector<Axis> AxesOf(const std::vector<Problem>& problems, const std::vector<LayoutAxis>& layouts) {
+  std::vector<Axis> axes = {{"problem", {}}};
+  for (const Problem& problem : problems) axes.front().values.push_back(problem.name);
+  for (const LayoutAxis& layout : layouts) {
+    axes.push_back({layout.name, {}});
+    for (const Setting& setting : layout.settings) axes.back().values.push_back(setting.value);
+  }
+  return axes;
+}
+
+class Layouts {
+ public:
+  Layouts(const std::vector<Problem>& problems, const std::vector<LayoutScale>& scales)
+      : problems_(problems), scales_(scales), layouts_(LayoutAxes()), axes_(AxesOf(problems, layouts_)) {}
+
+  const std::vector<Axis>& axes() const { return axes_; }
+
+  // The config of a row, but for the micro-batch.
+  RunConfig ConfigOf(const Row& row) const {
+    RunConfig config = ProblemOf(row).plain;
+    for (size_t i = 0; i < layouts_.size(); ++i) SettingOf(row, i).apply(config, ScaleOf(row));
+    return config;
+  }
+
+  bool IsValid(const Row& row) const {
+    const RunConfig config = ConfigOf(row);
+    if (config.storage == DType::kBF16 && !ScaleOf(row).fits_bf16) return false;
+    return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
+  }
+
+  CaseSpec CaseOf(const Row& row) const {
+    CaseSpec spec;
+    spec.problem = row.front();
+    spec.config = ConfigOf(row);
+    spec.config.micro_batch_size =
+        spec.config.train_batch_size / spec.config.data_degree / spec.config.accumulation_steps;
+    spec.axes.emplace_back("problem", ProblemOf(row).name);
+    std::string layout;
+    for (size_t i = 0; i < layouts_.size(); ++i) {
+      const Setting& setting = SettingOf(row, i);
+      spec.axes.emplace_back(layouts_[i].name, setting.value);
+      if (setting.in_id.empty()) continue;
+      layout += (layout.empty() ? "" : "-") + setting.in_id;
+    }
+    spec.id = std::string(ProblemOf(row).model.family()) + "/" + ProblemOf(row).name + "/" + layout;
+    return spec;
+  }
+
+ private:
+  const Problem& ProblemOf(const Row& row) const { return problems_[static_cast<size_t>(row.front())]; }
+  const LayoutScale& ScaleOf(const Row& row) const { return scales_[static_cast<size_t>(row.front())]; }
+  const Setting& SettingOf(const Row& row, size_t layout) const {
+    return layouts_[layout].settings[static_cast<size_t>(row[layout + 1])];
+  }
+
+  const std::vector<Problem>& problems_;
+  const std::vector<LayoutScale>& scales_;
+  std::vector<LayoutAxis> layouts_;
+  std::vector<Axis> axes_;
+};
+
+}  // namespace
+
+CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength) {
+  contract::Check(problems.size() == scales.size(), "each problem has a scale");
+  const Layouts layouts(problems, scales);
+  CaseList list;
+  const Covering covering = CoverTuples(layouts.axes(), strength, [&](const Row& row) { return layouts.IsValid(row); });
+  for (const Row& row : covering.rows) list.cases.push_back(layouts.CaseOf(row));
+  list.num_tuples = covering.num_tuples;
+  list.excluded = covering.excluded;
+  list.problems = std::move(problems);
+  return list;
+}
+
+void Append(CaseList& list, CaseList other) {
+  const int offset = static_cast<int>(list.problems.size());
+  for (CaseSpec& spec : other.cases) spec.problem += offset;
+  std::move(other.problems.begin(), other.problems.end(), std::back_inserter(list.problems));
+  std::move(other.cases.begin(), other.cases.end(), std::back_inserter(list.cases));
+  std::move(other.excluded.begin(), other.excluded.end(), std::back_inserter(list.excluded));
+  list.num_tuples += other.num_tuples;
+}
+
+}  // namespace plumbline::conformance

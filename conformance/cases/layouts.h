@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layouts of a list of cases: a covering array over the axes declared in the .cc file (data degree, ZeRO stage,
+// accumulation, bucket, overlap, storage) times the problems. A new axis is one declaration there, for every family.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/problem.h"
+
+namespace plumbline::conformance {
+
+// What of a problem the layouts are measured by.
+struct LayoutScale {
+  int64_t bucket_elems = 0;      // the largest parameter of a layer: buckets are one below, at and one above it
+  int64_t projection_elems = 0;  // the tight stage 3 keeps smaller parameters, and limits gathers by multiples of it
+  bool fits_bf16 = true;
+};
+
+// All valid tuples of `strength` axis values occur. Ids are FAMILY/PROBLEM/LAYOUT. Every pair of parallel degree and
+// accumulation that does not divide the batch is left out, as is bf16 where it does not fit.
+CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength);
+
+// Appends the other list's problems and cases.
+void Append(CaseList& list, CaseList other);
+
+}  // namespace plumbline::conformance

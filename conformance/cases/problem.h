@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lists of cases are made of: problems (what is trained: model, data, optimizer; one truth each) and layouts
+// (how it is distributed).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/contract/model_spec.h"
+#include "conformance/contract/run_config.h"
+
+namespace plumbline::conformance {
+
+struct Problem {
+  std::string name;
+  contract::ModelSpec model;
+  // One rank, one micro-batch, fp32: what truth is computed from. Layouts change how it is distributed and stored,
+  // never the optimizer, its groups, the schedule, clipping or the batch.
+  contract::RunConfig plain;
+  int64_t steps = 60;
+};
+
+struct CaseSpec {
+  std::string id;  // "exact/dense-v19/data2-zero1-acc3-bucket_at-fp32"
+  int problem = 0;
+  contract::RunConfig config;
+  std::vector<std::pair<std::string, std::string>> axes;
+};
+
+struct CaseList {
+  std::vector<Problem> problems;
+  std::vector<CaseSpec> cases;
+  int64_t num_tuples = 0;             // covered tuples of axis values: all that are valid
+  std::vector<std::string> excluded;  // tuples that no valid case contains
+};
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What docs/config.md says of each key is what the parser does: which values it allows, what it assumes for a key that
+// is left out, which optimizers have it, and that a known key which is not supported is refused as such. That the page
+// and the parser have the same keys is config_keys_test.py's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/contract/file_io.h"
+#include "conformance/contract/run_config.h"
+#include "conformance/contract/testing/error_message.h"
+
+namespace plumbline::contract {
+namespace {
+
+using Words = std::vector<std::string>;
+using testing::ErrorMessage;
+
+const Words kOptimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+
+Words Split(const std::string& text, char separator) {
+  Words parts(1);
+  for (char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string Stripped(const std::string& text) {
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+// Cells of the rows that begin with a key, in the section with this title; the key without its backticks.
+std::vector<Words> Rows(const std::string& title) {
+  const std::string page = ReadFile("docs/config.md");
+  const size_t begin = page.find("\n## " + title + "\n");
+  EXPECT_NE(begin, std::string::npos) << title;
+  const std::string section = page.substr(begin + 1, page.find("\n## ", begin + 1) - begin);
+  std::vector<Words> rows;
+  for (const std::string& line : Split(section, '\n')) {
+    if (!line.starts_with("| `")) continue;
+    Words cells;
+    for (const std::string& cell : Split(line.substr(1), '|')) cells.push_back(Stripped(cell));
+    std::erase(cells[0], '`');
+    rows.push_back(cells);
+  }
+  return rows;
+}
+
+struct Row {
+  std::string key, value, default_value, used_by, remarks;
+
+  // Of the optimizer's own keys, those that have it; else of the families that may have it.
+  Words Optimizers() const {
+    Words some;
+    for (const std::string& optimizer : kOptimizers) {
+      const bool is_modular = optimizer.starts_with("Modular");
+      const bool named = key.starts_with("optimizer.params.")
+                             ? (" " + remarks + ",").find(" " + optimizer + ",") != std::string::npos
+                             : !is_modular || used_by.starts_with("exact");
+      if (named) some.push_back(optimizer);
+    }
+    return some;
+  }
+};
+
+std::vector<Row> Supported() {
+  std::vector<Row> rows;
+  for (const Words& cells : Rows("Supported")) rows.push_back({cells[0], cells[1], cells[2], cells[3], cells[4]});
+  EXPECT_GT(rows.size(), 30u);
+  return rows;
+}
+
+// An object in which the member that `path` leads to has this value, or is missing where there is none. Objects on the
+// way have what they require besides.
+std::string Nested(const Words& path, size_t depth, const std::string& optimizer,
+                   const std::optional<std::string>& value) {
+  const std::map<std::string, std::pair<std::string, std::string>> required = {
+      {"optimizer", {"type", '"' + optimizer + '"'}},
+      {"scheduler", {"type", "\"WarmupLR\""}},
+      {"param_groups[]", {"match", "\"*\""}}};
+  const std::string& name = path[depth];
+  std::string members;
+  if (const auto sibling = depth > 0 ? required.find(path[depth - 1]) : required.end();
+      sibling != required.end() && sibling->second.first != name) {
+    members = '"' + sibling->second.first + "\": " + sibling->second.second;
+  }
+  const bool is_list = name.ends_with("[]");
+  std::optional<std::string> inner = value;
+  if (depth + 1 < path.size()) inner = Nested(path, depth + 1, optimizer, value);
+  if (inner) {
+    members += (members.empty() ? "" : ", ") + ('"' + (is_list ? name.substr(0, name.size() - 2) : name) + "\": ") +
+               (is_list ? "[" + *inner + "]" : *inner);
+  }
+  return "{" + members + "}";
+}
+
+// A config of eight samples with this optimizer, and the key with this value or without any.
+std::string ConfigWith(const std::string& key, const std::string& optimizer, const std::optional<std::string>& value) {
+  const Words path = Split(key, '.');
+  std::string json = Nested(path, 0, optimizer, value);
+  json.pop_back();
+  const auto add = [&](const std::string& member) { json += (json == "{" ? "" : ", ") + member; };
+  add(key == "train_batch_size" ? "\"train_micro_batch_size_per_gpu\": 8" : "\"train_batch_size\": 8");
+  if (path[0] != "optimizer") add("\"optimizer\": {\"type\": \"" + optimizer + "\"}");
+  return json + "}";
+}
+
+RunConfig Parse(const std::string& json) { return ParseRunConfig(json, "config"); }
+
+TEST(ConfigDocument, SaysWhichValuesAreAllowed) {
+  for (const Row& row : Supported()) {
+    const char* wrong = row.key == "optimizer.params.betas" ? "[]" : "-1";
+    const std::string json = ConfigWith(row.key, row.Optimizers().back(), wrong);
+    const std::string message = ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
+    const std::string allowed = message.substr(message.find("; allowed: ") + 11);
+    EXPECT_TRUE(row.value.starts_with(allowed)) << json << ": \"" << message << "\", the page: " << row.value;
+  }
+}
+
+TEST(ConfigDocument, SaysWhatIsAssumedForAKeyThatIsLeftOut) {
+  int defaults = 0;
+  for (const Row& row : Supported()) {
+    for (const std::string& optimizer : row.Optimizers()) {
+      // "`0.01`", or "AdamW `0.01`, SGD `0`"
+      const size_t own = row.default_value.find(optimizer + " `");
+      const size_t begin = own == std::string::npos ? 0 : own + optimizer.size() + 1;
+      if (row.default_value[begin] != '`') continue;
+      const std::string value = row.default_value.substr(begin + 1, row.default_value.find('`', begin + 1) - begin - 1);
+      const std::string with = ConfigWith(row.key, optimizer, value);
+      EXPECT_EQ(Parse(with), Parse(ConfigWith(row.key, optimizer, std::nullopt))) << with;
+      ++defaults;
+    }
+  }
+  EXPECT_GT(defaults, 60);
+}
+
+TEST(ConfigDocument, SaysWhichKeysAreRequired) {
+  int required = 0;
+  for (const Row& row : Supported()) {
+    if (row.default_value != "required") continue;
+    const std::string json = ConfigWith(row.key, row.Optimizers().back(), std::nullopt);
+    if (row.key != "optimizer") ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
+    ++required;
+  }
+  ErrorMessage(ErrorCode::kInvalidArgument, [] { Parse(R"({"train_batch_size": 8})"); });
+  EXPECT_EQ(required, 4);
+}
+
+// Defaults that are no literals: each is looked at here, so that a new one is not passed over.
+TEST(ConfigDocument, TakesFromTheOptimizerWhatItSaysIsTaken) {
+  Words others;
+  for (const Row& row : Supported()) {
+    if (row.default_value.find('`') == std::string::npos && row.default_value != "required") others.push_back(row.key);
+    if (row.default_value.starts_with("the optimizer's `")) others.push_back(row.key);
+  }
+  EXPECT_EQ(others,
+            (Words{"param_groups[].lr", "param_groups[].weight_decay", "scheduler", "scheduler.params.warmup_max_lr"}));
+  const RunConfig config = Parse(R"({"train_batch_size": 8, "param_groups": [{"match": "*"}],
+    "optimizer": {"type": "SGD", "params": {"lr": 0.25}}, "scheduler": {"type": "WarmupLR"}})");
+  EXPECT_FALSE(config.groups.at(0).lr);
+  EXPECT_FALSE(config.groups.at(0).weight_decay);
+  EXPECT_EQ(config.schedule.warmup_max_lr, 0.25);
+  EXPECT_EQ(Parse(R"({"train_batch_size": 8, "optimizer": {"type": "SGD"}})").schedule.kind, Schedule::Kind::kConstant);
+}
+
+TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
+  const std::map<std::string, std::string> samples = {{"optimizer.params.lr", "1"},
+                                                      {"optimizer.params.betas", "[0, 0]"},
+                                                      {"optimizer.params.eps", "1"},
+                                                      {"optimizer.params.weight_decay", "1"},
+                                                      {"optimizer.params.momentum", "0"},
+                                                      {"param_groups", "[]"},
+                                                      {"param_groups[].match", "\"*\""},
+                                                      {"param_groups[].lr", "1"},
+                                                      {"param_groups[].weight_decay", "1"},
+                                                      {"scheduler", "{\"type\": \"WarmupLR\"}"},
+                                                      {"scheduler.type", "\"WarmupLR\""},
+                                                      {"scheduler.params", "{}"},
+                                                      {"scheduler.params.warmup_min_lr", "0"},
+                                                      {"scheduler.params.warmup_max_lr", "0"},
+                                                      {"scheduler.params.warmup_num_steps", "0"},
+                                                      {"scheduler.params.warmup_type", "\"log\""},
+                                                      {"gradient_clipping", "0"}};
+  size_t looked_at = 0;
+  for (const Row& row : Supported()) {
+    if (row.used_by == "exact, gpt2") continue;
+    EXPECT_EQ(row.used_by, "gpt2") << row.key;
+    const Words having = row.Optimizers();
+    EXPECT_FALSE(having.empty()) << row.key;
+    for (const std::string& optimizer : kOptimizers) {
+      const std::string json = ConfigWith(row.key, optimizer, samples.at(row.key));
+      if (std::find(having.begin(), having.end(), optimizer) != having.end()) {
+        EXPECT_EQ(Name(Parse(json).optimizer), optimizer);
+      } else {
+        ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
+      }
+    }
+    ++looked_at;
+  }
+  EXPECT_EQ(looked_at, samples.size());
+}
+
+TEST(ConfigDocument, SaysWhichKnownKeysAreUnsupportedWhateverTheirValue) {
+  const std::vector<Words> rows = Rows("Known and unsupported");
+  EXPECT_GT(rows.size(), 60u);
+  for (const Words& row : rows) {
+    EXPECT_EQ(row[2], "unsupported");
+    for (const char* value : {"null", "false", "0", "{\"enabled\": false}"}) {
+      const std::string json = ConfigWith(row[0], "AdamW", value);
+      const std::string message = ErrorMessage(ErrorCode::kUnsupported, [&] { Parse(json); });
+      const std::string key = Split(row[0], '.').back();
+      EXPECT_NE(message.find("key \"" + key + "\" is known but not built yet"), std::string::npos) << message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::contract

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How parameters are laid into buckets, from the words of docs/formats.md ("Buckets and the ledger") and from nothing
+// of any engine. It knows lengths only: which parameters are bucketed together is gather_formula.h's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "conformance/contract/model_spec.h"
+#include "conformance/contract/run_config.h"
+
+namespace plumbline::conformance {
+
+// The parameters that are not frozen (canonical indices), as they are walked under stages 0 to 2.
+std::vector<size_t> TrainedInReverseOrder(const contract::ModelSpec& model);
+
+// `elems` rounded up to where the next parameter may begin.
+int64_t AlignedElems(int64_t elems);
+
+// Padded lengths, in elements, of the buckets of these parameters (canonical indices), taken in this order.
+std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const contract::RunConfig& config,
+                                       const std::vector<size_t>& parameters);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// CheckGradients: classes of values first (NaN, Inf, exact zero), then norm, slope and tail of each region against the
+// limits of gradient_limit.h. The numbers of a region are pooled over the steps; what is named is the step in which the
+// region is worst.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+
+#include "conformance/oracle/gradient_limit.h"
+#include "conformance/oracle/gradient_region.h"
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/region_error.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::TensorKind;
+using reports::CheckOutcome;
+using Sights = std::span<const StepSight>;
+
+std::string Text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", value);
+  return text;
+}
+
+const std::vector<double>& Gradient(const StepSight& sight, const GradientRegion& region) {
+  return sight.of(TensorKind::kGradient)[region.tensor];
+}
+
+std::string NameOf(const contract::ModelSpec& model, const GradientRegion& region) {
+  return contract::Parameters(model)[region.tensor].name;
+}
+
+// What keeps the sights from being compared at all, or nothing.
+std::string ShapeProblem(const std::vector<GradientRegion>& regions, const Sights& truth, const Sights& other,
+                         const char* who) {
+  if (other.size() != truth.size()) {
+    return std::string(who) + " has " + std::to_string(other.size()) + " steps, the truth " +
+           std::to_string(truth.size());
+  }
+  for (size_t s = 0; s < truth.size(); ++s) {
+    if (other[s].step != truth[s].step) {
+      return std::string(who) + " is of step " + std::to_string(other[s].step) + ", the truth of step " +
+             std::to_string(truth[s].step);
+    }
+    const auto& tensors = other[s].of(TensorKind::kGradient);
+    for (const GradientRegion& region : regions) {
+      const auto numel = static_cast<size_t>(region.rows * region.cols);
+      if (region.tensor < tensors.size() && tensors[region.tensor].size() == numel) continue;
+      return std::string(who) + " has no whole gradient of " + region.name + " in step " +
+             std::to_string(other[s].step);
+    }
+  }
+  return "";
+}
+
+bool AllFinite(const std::vector<GradientRegion>& regions, Sights sights) {
+  for (const StepSight& sight : sights) {
+    for (const GradientRegion& region : regions) {
+      const std::vector<double>& values = Gradient(sight, region);
+      if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) return false;
+    }
+  }
+  return true;
+}
+
+// A value whose class is wrong, as the text of a finding: not finite, or not zero where truth and both plain engines
+// are exactly zero (a sum without terms is zero in every order).
+std::string WrongClass(const GradientRegion& region, const Yardstick& yardstick, size_t step, const StepSight& sight) {
+  const std::vector<double>& values = Gradient(sight, region);
+  const std::vector<double>& truth = Gradient(yardstick.truth[step], region);
+  const std::vector<double>& plain = Gradient(yardstick.plain[step], region);
+  const std::vector<double>& other = Gradient(yardstick.other_plain[step], region);
+  std::string finding;
+  ForEachElement(region, [&](size_t i) {
+    if (!finding.empty()) return;
+    const bool zero = truth[i] == 0 && plain[i] == 0 && other[i] == 0;
+    if (std::isfinite(values[i]) && (!zero || values[i] == 0)) return;
+    finding = "element " + std::to_string(i) + " is " + Text(values[i]) + "; the truth is " + Text(truth[i]);
+    if (zero) finding += ", and so are both plain engines";
+  });
+  return finding;
+}
+
+std::optional<Divergence> FindWrongClass(const contract::ModelSpec& model, const std::vector<GradientRegion>& regions,
+                                         const Yardstick& yardstick, Sights candidate) {
+  for (size_t s = 0; s < candidate.size(); ++s) {
+    std::optional<Divergence> found;
+    for (const GradientRegion& region : regions) {
+      const std::string finding = WrongClass(region, yardstick, s, candidate[s]);
+      if (finding.empty()) continue;
+      // The last in canonical order is the nearest to the cause: backward comes to it first.
+      const int64_t before = found ? found->num_tensors : 0;
+      found =
+          Divergence{candidate[s].step, "gradient", NameOf(model, region), before + 1, region.name + ": " + finding};
+    }
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+double DegreesOf(const GradientRegion& region, const Yardstick& yardstick, const std::vector<RegionTruth>& truth) {
+  ErrorDegrees degrees;
+  for (size_t s = 0; s < truth.size(); ++s) {
+    if (!(truth[s].scale > 0)) continue;
+    const std::vector<double>& exact = Gradient(yardstick.truth[s], region);
+    const std::vector<double>& plain = Gradient(yardstick.plain[s], region);
+    const std::vector<double>& other = Gradient(yardstick.other_plain[s], region);
+    ForEachElement(region, [&](size_t i) {
+      degrees.Add((plain[i] - exact[i]) / truth[s].scale, (other[i] - exact[i]) / truth[s].scale);
+    });
+  }
+  return degrees.value();
+}
+
+// Histories of all regions, then of the whole gradient as one; errors of the candidate are parallel to them.
+struct Measured {
+  std::vector<RegionHistory> histories;
+  std::vector<std::vector<RegionError>> candidate;  // [region][step]
+};
+
+Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& yardstick, Sights candidate) {
+  Measured measured;
+  measured.histories.resize(regions.size() + 1);
+  measured.candidate.resize(regions.size() + 1);
+  for (size_t r = 0; r < regions.size(); ++r) {
+    measured.histories[r].is_vector = regions[r].is_vector;
+    measured.histories[r].numel = regions[r].numel();
+    measured.histories.back().numel += regions[r].numel();
+  }
+  measured.histories.back().is_whole = true;
+  for (size_t s = 0; s < candidate.size(); ++s) {
+    double whole_norm = 0;
+    for (const GradientRegion& region : regions) {
+      ForEachElement(region,
+                     [&](size_t i) { whole_norm = std::hypot(whole_norm, Gradient(yardstick.truth[s], region)[i]); });
+    }
+    std::vector<RegionTruth> truth;
+    for (size_t r = 0; r < regions.size(); ++r) {
+      truth.push_back(MeasureTruth(regions[r], Gradient(yardstick.truth[s], regions[r]), whole_norm));
+      measured.histories[r].truth.push_back(truth.back());
+    }
+    measured.histories.back().truth.push_back(WholeTruth(truth));
+    const auto add = [&](const StepSight& sight, auto errors_of) {
+      std::vector<RegionError> errors;
+      for (size_t r = 0; r < regions.size(); ++r) {
+        errors.push_back(
+            MeasureError(regions[r], truth[r], Gradient(yardstick.truth[s], regions[r]), Gradient(sight, regions[r])));
+        errors_of(r).push_back(errors.back());
+      }
+      errors_of(regions.size()).push_back(WholeError(regions, truth, errors));
+    };
+    add(yardstick.plain[s], [&](size_t r) -> auto& { return measured.histories[r].plain; });
+    add(yardstick.other_plain[s], [&](size_t r) -> auto& { return measured.histories[r].other_plain; });
+    add(candidate[s], [&](size_t r) -> auto& { return measured.candidate[r]; });
+  }
+  double most = 1;
+  for (size_t r = 0; r < regions.size(); ++r) {
+    measured.histories[r].degrees = DegreesOf(regions[r], yardstick, measured.histories[r].truth);
+    most = std::max(most, measured.histories[r].degrees);
+  }
+  measured.histories.back().degrees = most;  // of the whole: no more than one of its regions shows
+  return measured;
+}
+
+// One number of the candidate against its limit.
+struct Finding {
+  const char* what = "";
+  double value = 0;
+  double limit = 0;
+
+  bool within() const { return value <= limit; }  // positive form: NaN is not
+  double share() const { return limit > 0 ? value / limit : (value > 0 ? HUGE_VAL : 0); }
+};
+
+std::vector<Finding> FindingsOf(const RegionHistory& history, const std::vector<RegionError>& errors,
+                                const RegionLimit& limit) {
+  std::vector<double> norms;
+  double slope = 0;
+  double num_live = 0;
+  double tail = 0;
+  for (size_t s = 0; s < errors.size(); ++s) {
+    norms.push_back(errors[s].norm);
+    tail = std::max(tail, errors[s].tail);
+    if (history.truth[s].null) continue;
+    slope += errors[s].slope;
+    ++num_live;
+  }
+  std::vector<Finding> findings;
+  if (num_live > 0) findings.push_back({"slope", std::abs(slope / num_live), limit.slope});
+  findings.push_back({"norm", RootMeanSquare(norms), limit.norm});
+  findings.push_back({"tail", tail, limit.tail});
+  return findings;
+}
+
+double MeanSlope(const RegionHistory& history, const std::vector<RegionError>& errors) {
+  double slope = 0;
+  double num_live = 0;
+  for (size_t s = 0; s < errors.size(); ++s) {
+    if (history.truth[s].null) continue;
+    slope += errors[s].slope;
+    ++num_live;
+  }
+  return num_live > 0 ? slope / num_live : 0;
+}
+
+std::string Describe(const std::string& region, const Finding& finding, const RegionHistory& history,
+                     const std::vector<RegionError>& errors) {
+  std::string text = region + ": " + finding.what + " of the error is " + Text(finding.value) + ", limit " +
+                     Text(finding.limit) + "; the gradient is the truth times " + Text(1 + MeanSlope(history, errors)) +
+                     " on average";
+  return text;
+}
+
+size_t WorstStep(const std::vector<RegionError>& errors) {
+  const auto worst = std::max_element(errors.begin(), errors.end(),
+                                      [](const RegionError& a, const RegionError& b) { return a.norm < b.norm; });
+  return static_cast<size_t>(worst - errors.begin());
+}
+
+// Compares everything; the divergence names the last failing region in canonical order, of which the first failing
+// number in the order slope, norm, tail.
+class Comparison {
+ public:
+  Comparison(const contract::ModelSpec& model, const std::vector<GradientRegion>& regions, Sights candidate,
+             const Measured& measured, const std::vector<RegionLimit>& limits)
+      : model_(model), regions_(regions), candidate_(candidate), measured_(measured), limits_(limits) {}
+
+  RealResult Run() {
+    // The whole gradient is last, and is named only where no region is.
+    for (size_t r = 0; r <= regions_.size(); ++r) CompareRegion(r);
+    RealResult result;
+    result.check = {"gradient", CheckOutcome::kPass, compared_, Summary()};
+    result.divergence = divergence_;
+    if (divergence_) {
+      result.check.outcome = CheckOutcome::kFail;
+      result.check.detail = "step " + std::to_string(divergence_->step) + ": gradient of " + divergence_->detail;
+      if (divergence_->num_tensors > 1) {
+        result.check.detail += "; " + std::to_string(divergence_->num_tensors) + " regions are beyond their limits";
+      }
+    } else if (!blind_.empty()) {
+      result.check.outcome = CheckOutcome::kVacuous;
+      result.check.detail = blind_;
+    }
+    return result;
+  }
+
+ private:
+  void CompareRegion(size_t r) {
+    const bool whole = r == regions_.size();
+    const RegionHistory& history = measured_.histories[r];
+    const std::vector<RegionError>& errors = measured_.candidate[r];
+    const std::string name = whole ? "all tensors together" : regions_[r].name;
+    bool failed = false;
+    for (const Finding& finding : FindingsOf(history, errors, limits_[r])) {
+      ++compared_;
+      if (finding.share() > worst_share_) {
+        worst_share_ = finding.share();
+        worst_ = std::string(finding.what) + " of " + name;
+      }
+      if (finding.within() || failed) continue;
+      failed = true;
+      Report(r, Describe(name, finding, history, errors));
+    }
+    if (!whole) compared_ += history.numel * static_cast<int64_t>(errors.size());
+    // Where everything could be missing from a region that has a gradient, passing says nothing.
+    const bool live = history.LiveInEveryStep();
+    if (live && !(std::min(limits_[r].norm, limits_[r].slope) < 1)) {
+      blind_ = name + ": the plain engines' errors are so large (norm " + Text(limits_[r].plain_norm) +
+               ") that a gradient of zero would pass";
+    }
+  }
+
+  void Report(size_t r, const std::string& detail) {
+    const bool whole = r == regions_.size();
+    if (whole && divergence_) return;
+    const int64_t before = divergence_ ? divergence_->num_tensors : 0;
+    divergence_ = Divergence{candidate_[WorstStep(measured_.candidate[r])].step, "gradient",
+                             whole ? "" : NameOf(model_, regions_[r]), before + 1, detail};
+  }
+
+  std::string Summary() const {
+    return std::to_string(regions_.size()) + " regions, " + std::to_string(candidate_.size()) +
+           " steps; nearest to its limit: " + worst_ + ", " + Text(worst_share_) + " of it";
+  }
+
+  const contract::ModelSpec& model_;
+  const std::vector<GradientRegion>& regions_;
+  Sights candidate_;
+  const Measured& measured_;
+  const std::vector<RegionLimit>& limits_;
+  int64_t compared_ = 0;
+  double worst_share_ = -1;
+  std::string worst_;
+  std::string blind_;
+  std::optional<Divergence> divergence_;
+};
+
+RealResult Ended(CheckOutcome outcome, const std::string& detail) {
+  return {{"gradient", outcome, 0, detail}, std::nullopt};
+}
+
+// Terms of the longest sum of a step: rows of the batch (about half of its tokens have a loss weight), channels, or the
+// vocabulary.
+int64_t LongestSum(const contract::Gpt2Spec& model, Sights sights) {
+  int64_t longest = std::max({3 * model.width, model.hidden, model.vocab});
+  for (const StepSight& sight : sights) longest = std::max(longest, 2 * sight.tokens);
+  return longest;
+}
+
+}  // namespace
+
+RealResult CheckGradients(const contract::ModelSpec& model, const Yardstick& yardstick,
+                          std::span<const StepSight> candidate) {
+  const std::vector<GradientRegion> regions = GradientRegions(model);
+  const Sights truth = yardstick.truth;
+  for (const auto& [sights, who] : {std::pair<Sights, const char*>{truth, "the truth"},
+                                    {yardstick.plain, "the plain engine"},
+                                    {yardstick.other_plain, "the other plain engine"},
+                                    {candidate, "the candidate"}}) {
+    const std::string problem = ShapeProblem(regions, truth, sights, who);
+    if (!problem.empty()) return Ended(CheckOutcome::kFail, problem);
+  }
+  if (truth.size() < 2 || regions.empty()) {
+    return Ended(CheckOutcome::kVacuous, std::to_string(truth.size()) + " steps; two at least show how errors vary");
+  }
+  if (!AllFinite(regions, truth) || !AllFinite(regions, yardstick.plain) ||
+      !AllFinite(regions, yardstick.other_plain)) {
+    return Ended(CheckOutcome::kVacuous, "the truth or a plain engine is not finite: nothing can be measured by it");
+  }
+  if (auto wrong = FindWrongClass(model, regions, yardstick, candidate)) {
+    RealResult result =
+        Ended(CheckOutcome::kFail, "step " + std::to_string(wrong->step) + ": gradient of " + wrong->detail);
+    result.divergence = std::move(wrong);
+    return result;
+  }
+  const Measured measured = Measure(regions, yardstick, candidate);
+  const contract::DType storage = candidate.front().storage;
+  const double spread = EngineSpread(storage, LongestSum(model.gpt2(), truth));
+  return Comparison(model, regions, candidate, measured, RegionLimits(measured.histories, storage, spread)).Run();
+}
+
+}  // namespace plumbline::conformance

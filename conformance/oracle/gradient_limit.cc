@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/oracle/gradient_limit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "conformance/oracle/quantiles.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using Errors = std::vector<RegionError> RegionHistory::*;
+constexpr Errors kPlainEngines[] = {&RegionHistory::plain, &RegionHistory::other_plain};
+
+// Half an ulp, relative, of what weights and activations are stored in.
+double HalfUlp(contract::DType storage) { return storage == contract::DType::kBF16 ? 0x1p-9 : 0x1p-24; }
+
+// Slopes of isotropic errors have the size norm / sqrt(participation); this is how many times larger a region's are.
+double Alignment(const RegionHistory& region) {
+  std::vector<double> alignments;
+  for (Errors engine : kPlainEngines) {
+    for (size_t s = 0; s < region.truth.size(); ++s) {
+      const RegionError& error = (region.*engine)[s];
+      if (region.truth[s].null || !(error.norm > 0)) continue;
+      alignments.push_back(error.slope / error.norm * std::sqrt(region.truth[s].participation));
+    }
+  }
+  return RootMeanSquare(alignments);
+}
+
+double PooledNorm(const RegionHistory& region) {
+  std::vector<double> norms;
+  for (Errors engine : kPlainEngines) {
+    for (const RegionError& error : region.*engine) norms.push_back(error.norm);
+  }
+  return RootMeanSquare(norms);
+}
+
+double LargestTail(const RegionHistory& region) {
+  double largest = 0;
+  for (Errors engine : kPlainEngines) {
+    for (const RegionError& error : region.*engine) largest = std::max(largest, error.tail);
+  }
+  return largest;
+}
+
+double PooledNorm(const RegionHistory& region, Errors engine) {
+  std::vector<double> norms;
+  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
+  return RootMeanSquare(norms);
+}
+
+// How much more the two plain engines differ from each other, over all regions, than the regions' degrees of freedom
+// explain; at least 1. The logarithm of a ratio of two independent norms has twice the variance of one.
+double Overdispersion(std::span<const RegionHistory> regions) {
+  double sum = 0;
+  double count = 0;
+  for (const RegionHistory& region : regions) {
+    const double plain = PooledNorm(region, &RegionHistory::plain);
+    const double other = PooledNorm(region, &RegionHistory::other_plain);
+    if (region.is_whole || !(plain > 0 && other > 0)) continue;
+    const double log_ratio = std::log(plain / other);
+    sum += log_ratio * log_ratio / (2 * LogSpreadOfDegrees(region.degrees));
+    ++count;
+  }
+  return count > 0 ? std::max(1.0, sum / count) : 1;
+}
+
+double LargestAlignment(std::span<const RegionHistory> regions, bool vectors) {
+  double largest = 1;
+  for (const RegionHistory& region : regions) {
+    if (!region.is_whole && region.is_vector == vectors) largest = std::max(largest, Alignment(region));
+  }
+  return largest;
+}
+
+RegionLimit LimitOf(const RegionHistory& region, double degrees, double alignment, double half_ulp,
+                    double engine_spread) {
+  const auto num_steps = static_cast<double>(region.truth.size());
+  const auto numel = static_cast<double>(region.numel);
+  const double chance = std::sqrt(FisherUpperQuantile(degrees, degrees, kFalseAlarmRate));
+  double floor = 0, tail_floor = 0, inverse_participation = 0, num_live = 0;
+  for (const RegionTruth& truth : region.truth) {
+    if (truth.null) continue;
+    ++num_live;
+    floor = half_ulp;
+    tail_floor = std::max(tail_floor, half_ulp * truth.largest / truth.scale * std::sqrt(numel));
+    inverse_participation += 1 / truth.participation;
+  }
+  RegionLimit limit;
+  limit.plain_norm = PooledNorm(region);
+  limit.norm = std::max(floor, engine_spread * chance * limit.plain_norm);
+  // The largest of num_values normal values, over the median of the largest of as many.
+  const double num_values = num_steps * numel;
+  const double median_tail = std::numbers::ln2 / 2 / num_values;
+  const double extremes = NormalUpperQuantile(kFalseAlarmRate / 2 / num_values) / NormalUpperQuantile(median_tail);
+  limit.tail = std::max(tail_floor, engine_spread * chance * extremes * LargestTail(region));
+  if (num_live == 0) return limit;
+  // The mean of num_live slopes: its variance is the mean of theirs, divided by num_live.
+  const double one_slope = limit.plain_norm * alignment * std::sqrt(inverse_participation / num_live / num_live);
+  limit.slope = std::max(floor, engine_spread * chance * NormalUpperQuantile(kFalseAlarmRate / 2) * one_slope);
+  return limit;
+}
+
+}  // namespace
+
+bool RegionHistory::LiveInEveryStep() const {
+  return std::none_of(truth.begin(), truth.end(), [](const RegionTruth& step) { return step.null; });
+}
+
+double EngineSpread(contract::DType storage, int64_t longest_sum) {
+  if (storage == contract::DType::kBF16) return 2;  // sqrt(4)
+  if (longest_sum < 2) return 1;
+  const auto terms = static_cast<double>(longest_sum);
+  return std::max(1.0, std::sqrt((terms / 2 + 1) / std::log2(terms)));
+}
+
+std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, contract::DType storage,
+                                      double engine_spread) {
+  const double overdispersion = Overdispersion(regions);
+  const double vectors = LargestAlignment(regions, true);
+  const double matrices = LargestAlignment(regions, false);
+  std::vector<RegionLimit> limits;
+  for (const RegionHistory& region : regions) {
+    const double degrees = std::max(1.0, region.degrees / overdispersion);
+    double alignment = region.is_vector ? vectors : matrices;
+    if (region.is_whole) alignment = std::max(alignment, Alignment(region));
+    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), engine_spread));
+  }
+  return limits;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// CheckLosses and CheckTrajectory: scalars, of which there are few, so that the limits say themselves how little a few
+// scalars show (docs/tolerance.md, "Losses" and "Trajectories").
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "conformance/oracle/gradient_limit.h"
+#include "conformance/oracle/quantiles.h"
+#include "conformance/oracle/real_check.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using reports::CheckOutcome;
+using Losses = std::span<const double>;
+
+// Trajectories are compared some hundred times in a run of verify, not a million times.
+constexpr double kTrajectoryFalseAlarmRate = 1e-6;
+
+std::string Text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4g", value);
+  return text;
+}
+
+RealResult Ended(const char* check, CheckOutcome outcome, int64_t compared, const std::string& detail) {
+  return {{check, outcome, compared, detail}, std::nullopt};
+}
+
+RealResult Failed(const char* check, int64_t compared, int64_t step, const std::string& detail) {
+  RealResult result = Ended(check, CheckOutcome::kFail, compared, "step " + std::to_string(step) + ": loss " + detail);
+  result.divergence = Divergence{step, "loss", "", 0, detail};
+  return result;
+}
+
+bool AllFinite(Losses losses) {
+  return std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+}
+
+std::vector<double> LossesOf(std::span<const StepSight> sights) {
+  std::vector<double> losses;
+  for (const StepSight& sight : sights) losses.push_back(sight.loss);
+  return losses;
+}
+
+// Distances from the truth, relative to it.
+std::vector<double> Distances(Losses truth, Losses losses) {
+  std::vector<double> distances;
+  for (size_t i = 0; i < truth.size(); ++i) distances.push_back((losses[i] - truth[i]) / std::abs(truth[i]));
+  return distances;
+}
+
+double PooledDistance(Losses truth, Losses plain, Losses other_plain) {
+  return std::hypot(RootMeanSquare(Distances(truth, plain)), RootMeanSquare(Distances(truth, other_plain))) /
+         std::sqrt(2.0);
+}
+
+// How often the sign of a trajectory's distance from the truth holds before it changes: so many independent numbers it
+// has, at most.
+double NumRuns(const std::vector<double>& distances) {
+  double runs = 1;
+  for (size_t i = 1; i < distances.size(); ++i) {
+    if ((distances[i] > 0) != (distances[i - 1] > 0)) ++runs;
+  }
+  return runs;
+}
+
+}  // namespace
+
+RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> candidate) {
+  constexpr const char* kName = "loss";
+  const std::vector<double> truth = LossesOf(yardstick.truth);
+  const std::vector<double> plain = LossesOf(yardstick.plain);
+  const std::vector<double> other = LossesOf(yardstick.other_plain);
+  const size_t num_steps = truth.size();
+  if (plain.size() != num_steps || other.size() != num_steps || candidate.size() != num_steps) {
+    return Ended(kName, CheckOutcome::kFail, 0, "the four have different numbers of steps");
+  }
+  if (num_steps < 2 || !AllFinite(truth) || !AllFinite(plain) || !AllFinite(other) ||
+      std::any_of(truth.begin(), truth.end(), [](double loss) { return loss == 0; })) {
+    return Ended(kName, CheckOutcome::kVacuous, 0, "needs two steps or more, of finite losses that are not zero");
+  }
+  const bool bf16 = candidate.front().storage == contract::DType::kBF16;
+  int64_t longest = 2;
+  for (const StepSight& sight : yardstick.truth) longest = std::max(longest, sight.tokens);
+  // Two plain engines in bf16 can share every rounding but those of the sum, so they count as one.
+  const double chance = std::sqrt(FisherUpperQuantile(1, static_cast<double>(num_steps), kFalseAlarmRate));
+  const double spread = EngineSpread(candidate.front().storage, longest);
+  const double pooled = PooledDistance(truth, plain, other);
+  const double limit = std::max(bf16 ? 0x1p-9 : 0x1p-24, spread * chance * pooled);
+  int64_t compared = 0;
+  double worst = 0;
+  for (size_t i = 0; i < num_steps; ++i) {
+    compared += 2;
+    const int64_t step = candidate[i].step;
+    if (candidate[i].tokens != yardstick.truth[i].tokens) {
+      return Failed(kName, compared, step,
+                    "is over " + std::to_string(candidate[i].tokens) + " tokens, the truth over " +
+                        std::to_string(yardstick.truth[i].tokens));
+    }
+    const double distance = std::abs(candidate[i].loss - truth[i]) / std::abs(truth[i]);
+    if (!(distance <= limit)) {
+      return Failed(kName, compared, step,
+                    "is " + Text(candidate[i].loss) + ", the truth " + Text(truth[i]) + ": relative distance " +
+                        Text(distance) + ", limit " + Text(limit));
+    }
+    worst = std::max(worst, distance);
+  }
+  if (!(limit < 1)) return Ended(kName, CheckOutcome::kVacuous, compared, "a loss of zero would pass");
+  return Ended(kName, CheckOutcome::kPass, compared,
+               "largest relative distance " + Text(worst) + ", limit " + Text(limit));
+}
+
+RealResult CheckTrajectory(Losses truth, Losses plain, Losses other_plain, Losses candidate) {
+  constexpr const char* kName = "trajectory";
+  const size_t num_steps = truth.size();
+  if (plain.size() != num_steps || other_plain.size() != num_steps || candidate.size() != num_steps) {
+    return Ended(
+        kName, CheckOutcome::kFail, 0,
+        "the candidate has " + std::to_string(candidate.size()) + " steps, the truth " + std::to_string(num_steps));
+  }
+  if (num_steps < 2 || !AllFinite(truth) || !AllFinite(plain) || !AllFinite(other_plain) ||
+      !(truth.back() < truth.front())) {
+    return Ended(kName, CheckOutcome::kVacuous, 0,
+                 "needs two steps or more, finite losses, and a truth that falls from first to last");
+  }
+  const auto last = static_cast<int64_t>(num_steps) - 1;
+  const auto compared = static_cast<int64_t>(num_steps) + 1;
+  for (size_t i = 0; i < num_steps; ++i) {
+    if (!std::isfinite(candidate[i])) return Failed(kName, compared, static_cast<int64_t>(i), "is not finite");
+  }
+  if (!(candidate.back() < candidate.front())) {
+    return Failed(kName, compared, last,
+                  "is " + Text(candidate.back()) + " in the end, " + Text(candidate.front()) + " in the beginning");
+  }
+  const double runs = (NumRuns(Distances(truth, plain)) + NumRuns(Distances(truth, other_plain))) / 2;
+  const double degrees = std::max(2.0, runs);
+  const double chance = std::sqrt(FisherUpperQuantile(degrees, degrees, kTrajectoryFalseAlarmRate));
+  // Of the coarser precision: by how much errors of legal engines differ does not depend on what they are stored in
+  // here.
+  const double spread = EngineSpread(contract::DType::kBF16, 2);
+  const double limit = std::max(0x1p-24, spread * chance * PooledDistance(truth, plain, other_plain));
+  const std::vector<double> distances = Distances(truth, candidate);
+  const double distance = RootMeanSquare(distances);
+  const std::string numbers = "relative distance from the truth " + Text(distance) + " (root mean square over " +
+                              std::to_string(num_steps) + " steps), limit " + Text(limit);
+  if (!(distance <= limit)) {
+    const auto worst = std::max_element(distances.begin(), distances.end(),
+                                        [](double a, double b) { return std::abs(a) < std::abs(b); });
+    return Failed(kName, compared, worst - distances.begin(), "has " + numbers);
+  }
+  // How far the truth itself falls is what an engine that learns nothing would miss.
+  const double fall = (truth.front() - truth.back()) / truth.front();
+  if (!(limit < fall)) {
+    return Ended(kName, CheckOutcome::kVacuous, compared,
+                 numbers + "; the truth falls by " + Text(fall) + " only, so not to learn would pass");
+  }
+  return Ended(kName, CheckOutcome::kPass, compared, numbers);
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/oracle/truth_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/trace.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::TensorKind;
+using reports::CheckOutcome;
+
+double LargestGradient(const StepSight& sight) {
+  double largest = 0;
+  for (const std::vector<double>& tensor : sight.of(TensorKind::kGradient)) {
+    for (double value : tensor) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+std::string Values(double reference, double witness, double limit) {
+  char text[160];
+  std::snprintf(text, sizeof text, "reference %.17g, witness %.17g, allowed distance %.3g", reference, witness, limit);
+  return text;
+}
+
+class TruthChecker {
+ public:
+  explicit TruthChecker(double tolerance) : tolerance_(tolerance) {}
+
+  // Positive form: NaN is beyond every limit.
+  void Compare(int64_t step, const std::string& quantity, const std::string& tensor, double reference, double witness,
+               double scale) {
+    ++result_.check.compared;
+    const double limit = tolerance_ * scale;
+    if (std::abs(reference - witness) <= limit || result_.divergence) return;
+    result_.check.outcome = CheckOutcome::kFail;
+    result_.check.detail = "step " + std::to_string(step) + ": " + quantity + (tensor.empty() ? "" : " of " + tensor) +
+                           ": " + Values(reference, witness, limit);
+    result_.divergence = Divergence{step, quantity, tensor, 1, result_.check.detail};
+  }
+
+  RealResult Result() {
+    if (result_.check.compared == 0) result_.check.outcome = CheckOutcome::kVacuous;
+    return std::move(result_);
+  }
+
+ private:
+  double tolerance_;
+  RealResult result_{{"truth", CheckOutcome::kPass, 0, ""}, std::nullopt};
+};
+
+}  // namespace
+
+double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch) {
+  constexpr double kUnitRoundoff = 0x1p-53;
+  const int64_t lengths = batch * model.positions + model.width + model.hidden + model.vocab;
+  return 2 * kUnitRoundoff * static_cast<double>(model.layers * lengths);
+}
+
+RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
+                      std::span<const StepSight> witness) {
+  TruthChecker checker(TruthTolerance(model.gpt2(), batch));
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  for (size_t i = 0; i < std::min(reference.size(), witness.size()); ++i) {
+    const StepSight& mine = reference[i];
+    checker.Compare(mine.step, "loss", "", mine.loss, witness[i].loss, std::abs(mine.loss));
+    const double scale = LargestGradient(mine);
+    for (size_t tensor = 0; tensor < parameters.size(); ++tensor) {
+      const std::vector<double>& expected = mine.of(TensorKind::kGradient)[tensor];
+      const std::vector<double>& seen = witness[i].of(TensorKind::kGradient)[tensor];
+      for (size_t k = 0; k < expected.size(); ++k) {
+        checker.Compare(mine.step, "gradient", parameters[tensor].name, expected[k], seen[k], scale);
+      }
+    }
+  }
+  return checker.Result();
+}
+
+}  // namespace plumbline::conformance

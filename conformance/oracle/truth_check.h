@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two engines that compute in fp64 and share no line, the reference and the witness, on the same steps: they must agree
+// as far as fp64 goes. What they agree on may then be called the truth; a formula that one of them has wrong shows
+// here, and not as a yardstick that is too long.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "conformance/contract/model_spec.h"
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/step_sight.h"
+
+namespace plumbline::conformance {
+
+// How far two sums of the same numbers may differ, in units of the largest: with u = 2^-53, n sums of n terms each lead
+// to at most 2 n u to first order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2). n is
+// taken as layers x (tokens of the batch + width + hidden + vocabulary): the lengths of all sums on a path.
+double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch);
+
+// "truth": loss and gradients, step by step. Parallel vectors.
+RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
+                      std::span<const StepSight> witness);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// CheckUpdate and CheckSkipped: what one step did to moments, master weights and weights, from the candidate's own
+// gradient. Quantities are judged in the order in which a step computes them; a later one is judged by what the engine
+// stored of the earlier ones, so that one mistake is named once.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "conformance/contract/strict_json.h"
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/update_formula.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using contract::ParameterSpec;
+using contract::RealParameterState;
+using contract::TensorKind;
+using reports::CheckOutcome;
+
+std::string Text(double value) { return std::isfinite(value) ? contract::JsonNumber(value) : std::to_string(value); }
+
+// Nearest, ties to even, to what working weights are stored in. The master weight is a float unless storage is kF64.
+double RoundToStorage(double master, DType storage) {
+  if (storage != DType::kBF16) return master;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(master));
+  if ((bits & 0x7F800000u) == 0x7F800000u) return master;  // NaN and Inf
+  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1)) & 0xFFFF0000u;
+  return std::bit_cast<float>(rounded);
+}
+
+bool SameBits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+
+// What a step must have left, collected finding by finding.
+class Findings {
+ public:
+  Findings(const char* check, int64_t step) : check_(check), step_(step) {}
+
+  void Count(int64_t values = 1) { compared_ += values; }
+
+  // Later findings of the same quantity count tensors; of another one they are consequences.
+  void Add(const std::string& quantity, const std::string& tensor, const std::string& detail) {
+    if (!divergence_) divergence_ = Divergence{step_, quantity, tensor, 0, detail};
+    if (divergence_->quantity == quantity) ++divergence_->num_tensors;
+  }
+
+  RealResult Result(const std::string& vacuous) const {
+    RealResult result{{check_, CheckOutcome::kPass, compared_, ""}, divergence_};
+    if (divergence_) {
+      result.check.outcome = CheckOutcome::kFail;
+      result.check.detail = "step " + std::to_string(step_) + ": " + divergence_->quantity +
+                            (divergence_->tensor.empty() ? "" : " of " + divergence_->tensor) + ": " +
+                            divergence_->detail;
+      if (divergence_->num_tensors > 1) {
+        result.check.detail += "; in " + std::to_string(divergence_->num_tensors) + " tensors";
+      }
+    } else if (compared_ == 0 || !vacuous.empty()) {
+      result.check.outcome = CheckOutcome::kVacuous;
+      result.check.detail = compared_ == 0 ? "nothing was compared" : vacuous;
+    }
+    return result;
+  }
+
+  bool failed() const { return divergence_.has_value(); }
+
+ private:
+  std::string check_;
+  int64_t step_;
+  int64_t compared_ = 0;
+  std::optional<Divergence> divergence_;
+};
+
+// Whether `before` and `after` have what the case has, so that elements can be compared.
+bool CheckShapes(const contract::Case& spec, const std::vector<ParameterSpec>& parameters,
+                 const std::vector<RealParameterState>& before, const StepSight& after, Findings& findings) {
+  const auto expected = [&](TensorKind kind, const ParameterSpec& parameter) -> int64_t {
+    const bool kept =
+        kind == TensorKind::kMaster || kind == TensorKind::kWeight ||
+        (!parameter.frozen &&
+         (kind == TensorKind::kGradient || (kind == TensorKind::kMoment && contract::HasMoment(spec.config)) ||
+          (kind == TensorKind::kSecondMoment && contract::HasSecondMoment(spec.config))));
+    return kept ? parameter.numel() : 0;
+  };
+  for (TensorKind kind : contract::kTensorKinds) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const int64_t numel = expected(kind, parameters[i]);
+      const auto& tensors = after.of(kind);
+      int64_t held = numel;  // the state before has no gradient, and weights follow from the master weights
+      if (i >= before.size()) {
+        held = -1;
+      } else if (kind == TensorKind::kMaster) {
+        held = static_cast<int64_t>(before[i].master.size());
+      } else if (kind == TensorKind::kMoment) {
+        held = static_cast<int64_t>(before[i].moment.size());
+      } else if (kind == TensorKind::kSecondMoment) {
+        held = static_cast<int64_t>(before[i].second_moment.size());
+      }
+      const int64_t seen = i < tensors.size() ? static_cast<int64_t>(tensors[i].size()) : -1;
+      if (seen == numel && held == numel) continue;
+      findings.Add(std::string(contract::Name(kind)), parameters[i].name,
+                   "has " + std::to_string(seen) + " elements after and " + std::to_string(held) +
+                       " before the step; the case has " + std::to_string(numel));
+    }
+  }
+  return !findings.failed();
+}
+
+bool GradientIsFinite(const StepSight& after) {
+  for (const std::vector<double>& tensor : after.of(TensorKind::kGradient)) {
+    if (!std::all_of(tensor.begin(), tensor.end(), [](double value) { return std::isfinite(value); })) return false;
+  }
+  return true;
+}
+
+class UpdateCheck {
+ public:
+  UpdateCheck(const contract::Case& spec, const std::vector<RealParameterState>& before, int64_t num_updates,
+              const StepSight& after)
+      : spec_(spec),
+        before_(before),
+        num_updates_(num_updates),
+        after_(after),
+        parameters_(contract::Parameters(spec.model)),
+        findings_("update", after.step) {}
+
+  RealResult Run() {
+    if (!CheckShapes(spec_, parameters_, before_, after_, findings_)) return findings_.Result("");
+    CheckScalars();
+    for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+      for (size_t i = 0; i < parameters_.size(); ++i) CheckTensor(kind, i);
+    }
+    // An engine that updates nothing would pass where half of all weights do not visibly move.
+    const bool visible = num_visible_ > 0 && 2 * num_visible_ >= num_trained_;
+    return findings_.Result(visible
+                                ? ""
+                                : "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
+                                      " of " + std::to_string(num_trained_) +
+                                      " master weights by more than rounding: an update could not be told from none");
+  }
+
+ private:
+  void CheckScalars() {
+    findings_.Count();
+    if (after_.real.skipped) findings_.Add("skipped", "", "the step was skipped");
+    if (!GradientIsFinite(after_)) findings_.Add("gradient", "", "is not finite, and the step was not skipped");
+    const std::vector<Bounded> lrs = ScheduledLr(spec_.config, after_.step);
+    findings_.Count(static_cast<int64_t>(lrs.size()));
+    if (lrs.size() != after_.real.lr.size()) {
+      findings_.Add("lr", "", std::to_string(after_.real.lr.size()) + " groups for " + std::to_string(lrs.size()));
+      return;
+    }
+    for (size_t i = 0; i < lrs.size(); ++i) {
+      if (lrs[i].Holds(after_.real.lr[i])) continue;
+      findings_.Add(
+          "lr", "",
+          "of group " + std::to_string(i) + " is " + Text(after_.real.lr[i]) + ", scheduled " + Text(lrs[i].value));
+    }
+    CheckNorm();
+  }
+
+  void CheckNorm() {
+    double squares = 0;
+    int64_t numel = 0;
+    for (const std::vector<double>& tensor : after_.of(TensorKind::kGradient)) {
+      for (double value : tensor) squares += value * value;
+      numel += static_cast<int64_t>(tensor.size());
+    }
+    findings_.Count();
+    const double norm = std::sqrt(squares);
+    if (std::abs(after_.real.gradient_norm - norm) <= NormBound(numel) * norm) return;
+    findings_.Add("gradient_norm", "",
+                  "is " + Text(after_.real.gradient_norm) + ", that of the gradient is " + Text(norm));
+  }
+
+  UpdateRule RuleOf(const ParameterSpec& parameter) const {
+    UpdateRule rule;
+    const size_t group = GroupOf(spec_.config, parameter.name);
+    rule.optimizer = spec_.config.optimizer;
+    rule.params = spec_.config.params;
+    if (group < after_.real.lr.size()) rule.params.lr = after_.real.lr[group];  // checked against the schedule
+    if (group > 0) {
+      rule.params.weight_decay = spec_.config.groups[group - 1].weight_decay.value_or(rule.params.weight_decay);
+    }
+    rule.clipping = ClippingOf(spec_.config.gradient_clipping, after_.real.gradient_norm);
+    rule.t = num_updates_ + 1;
+    return rule;
+  }
+
+  double Value(TensorKind kind, size_t tensor, size_t element) const {
+    const std::vector<double>& values = after_.of(kind)[tensor];
+    return values.empty() ? 0 : values[element];
+  }
+
+  UpdateInput InputOf(size_t tensor, size_t element) const {
+    const RealParameterState& state = before_[tensor];
+    return {state.master[element], state.moment.empty() ? 0 : state.moment[element],
+            state.second_moment.empty() ? 0 : state.second_moment[element],
+            Value(TensorKind::kGradient, tensor, element)};
+  }
+
+  Bounded Expected(TensorKind kind, const UpdateRule& rule, size_t tensor, size_t element) {
+    const UpdateInput before = InputOf(tensor, element);
+    if (kind == TensorKind::kMoment) return NextMoment(rule, before);
+    if (kind == TensorKind::kSecondMoment) return NextSecondMoment(rule, before);
+    const Bounded master = NextMaster(rule, before, Value(TensorKind::kMoment, tensor, element),
+                                      Value(TensorKind::kSecondMoment, tensor, element));
+    ++num_trained_;
+    if (std::abs(master.value - before.master) > master.bound) ++num_visible_;
+    return master;
+  }
+
+  void CheckTensor(TensorKind kind, size_t tensor) {
+    const std::vector<double>& values = after_.of(kind)[tensor];
+    const ParameterSpec& parameter = parameters_[tensor];
+    const UpdateRule rule = RuleOf(parameter);
+    findings_.Count(static_cast<int64_t>(values.size()));
+    std::string first;
+    int64_t num_wrong = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      Bounded expected;
+      if (kind == TensorKind::kWeight) {
+        expected.value = RoundToStorage(after_.of(TensorKind::kMaster)[tensor][i], after_.storage);
+      } else if (parameter.frozen) {
+        expected.value = before_[tensor].master[i];
+      } else {
+        expected = Expected(kind, rule, tensor, i);
+      }
+      const bool exact = kind == TensorKind::kWeight || parameter.frozen;
+      if (exact ? SameBits(values[i], expected.value) : expected.Holds(values[i])) continue;
+      if (++num_wrong > 1) continue;
+      first = "element " + std::to_string(i) + " is " + Text(values[i]) + ", " +
+              (kind == TensorKind::kWeight ? "the master weight rounds to "
+               : parameter.frozen          ? "frozen at "
+                                           : "the formula says ") +
+              Text(expected.value);
+      if (!exact) first += ", with a bound of " + Text(expected.bound);
+    }
+    if (num_wrong == 0) return;
+    findings_.Add(std::string(contract::Name(kind)), parameter.name,
+                  first + "; " + std::to_string(num_wrong) + " of " + std::to_string(values.size()) + " elements");
+  }
+
+  const contract::Case& spec_;
+  const std::vector<RealParameterState>& before_;
+  const int64_t num_updates_;
+  const StepSight& after_;
+  const std::vector<ParameterSpec> parameters_;
+  Findings findings_;
+  int64_t num_trained_ = 0;
+  int64_t num_visible_ = 0;
+};
+
+void CheckUnchanged(TensorKind kind, const std::string& tensor, const std::vector<float>& before, DType storage,
+                    const std::vector<double>& after, Findings& findings) {
+  findings.Count(static_cast<int64_t>(after.size()));
+  for (size_t i = 0; i < after.size(); ++i) {
+    const double expected = kind == TensorKind::kWeight ? RoundToStorage(before[i], storage) : before[i];
+    if (SameBits(after[i], expected)) continue;
+    findings.Add(std::string(contract::Name(kind)), tensor,
+                 "element " + std::to_string(i) + " is " + Text(after[i]) + " after a skipped step, " + Text(expected) +
+                     " before it");
+    return;
+  }
+}
+
+}  // namespace
+
+RealResult CheckUpdate(const contract::Case& spec, const std::vector<RealParameterState>& before, int64_t num_updates,
+                       const StepSight& after) {
+  return UpdateCheck(spec, before, num_updates, after).Run();
+}
+
+RealResult CheckSkipped(const contract::Case& spec, const std::vector<RealParameterState>& before,
+                        const StepSight& after) {
+  const std::vector<ParameterSpec> parameters = contract::Parameters(spec.model);
+  Findings findings("skip", after.step);
+  if (!CheckShapes(spec, parameters, before, after, findings)) return findings.Result("");
+  findings.Count(2);
+  const bool finite = GradientIsFinite(after);
+  if (!after.real.skipped) findings.Add("skipped", "", "the step was not skipped");
+  if (std::isfinite(after.real.gradient_norm)) {
+    findings.Add("gradient_norm", "",
+                 "is " + Text(after.real.gradient_norm) + "; that of a skipped step is not finite");
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto unchanged = [&](TensorKind kind, const std::vector<float>& values) {
+      CheckUnchanged(kind, parameters[i].name, values, after.storage, after.of(kind)[i], findings);
+    };
+    unchanged(TensorKind::kMoment, before[i].moment);
+    unchanged(TensorKind::kSecondMoment, before[i].second_moment);
+    unchanged(TensorKind::kMaster, before[i].master);
+    unchanged(TensorKind::kWeight, before[i].master);
+  }
+  if (finite && after.real.skipped) findings.Add("skipped", "", "the step was skipped, though its gradient is finite");
+  return findings.Result("");
+}
+
+}  // namespace plumbline::conformance

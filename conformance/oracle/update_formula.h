@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One update of one element in fp64, from the words of docs/semantics.md, with a bound on how far an engine may be from
+// it that stores in fp32 and computes in fp32 or better: each rounding is counted, for every order of evaluation that
+// is listed in docs/tolerance.md, "The update". Shared with no engine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/run_config.h"
+
+namespace plumbline::conformance {
+
+// |what the engine stores - value| <= bound.
+struct Bounded {
+  double value = 0;
+  double bound = 0;
+
+  bool Holds(double stored) const;  // positive form: not for NaN
+};
+
+// Index in RealStep::lr: 0 for the default group, 1 + i for param_groups[i].
+size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
+
+// lr of each group in step s, in the order of RealStep::lr; the bound is for a schedule that is computed in fp32.
+std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step);
+
+// What g is multiplied by before the update. `norm` is the reported one.
+struct Clipping {
+  double factor = 1;
+  double relative_bound = 0;
+};
+Clipping ClippingOf(double threshold, double norm);
+
+// Everything that the elements of one tensor share.
+struct UpdateRule {
+  contract::OptimizerKind optimizer = contract::OptimizerKind::kAdamW;
+  contract::OptimizerParams params;  // lr and weight_decay are the group's
+  Clipping clipping;
+  int64_t t = 1;  // number of this update
+};
+
+// One element before the update, and its gradient before clipping.
+struct UpdateInput {
+  double master = 0;
+  double moment = 0;
+  double second_moment = 0;
+  double gradient = 0;
+};
+
+Bounded NextMoment(const UpdateRule& rule, const UpdateInput& before);
+Bounded NextSecondMoment(const UpdateRule& rule, const UpdateInput& before);
+
+// From the moments that the engine itself stored in this update, so that their errors are not counted twice. The
+// formula can then be held to far less than a step of size lr.
+Bounded NextMaster(const UpdateRule& rule, const UpdateInput& before, double moment, double second_moment);
+
+// The largest relative error of the norm of so many elements, summed in fp32 in any order.
+double NormBound(int64_t numel);
+
+}  // namespace plumbline::conformance

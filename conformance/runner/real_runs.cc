@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/real_runs.h"
+
+namespace plumbline::conformance {
+
+contract::Case StepCase(const contract::Case& base, int64_t step) {
+  contract::Case spec = base;
+  spec.id += "/step" + std::to_string(step);
+  spec.first_step = step;
+  spec.steps = 1;
+  spec.dump_steps = {step};
+  return spec;
+}
+
+contract::Case SavingCase(const contract::Case& base, bool save) {
+  contract::Case spec = base;
+  spec.id += "/again";
+  spec.steps = kSavedStep + 1;
+  if (save) spec.save_steps = {kSavedStep};
+  return spec;
+}
+
+contract::Case ResumedCase(const contract::Case& base) {
+  contract::Case spec = base;
+  spec.id += "/resumed";
+  spec.resume = true;
+  return spec;
+}
+
+contract::Case RelatedCase(const contract::Case& base) {
+  contract::Case spec = base;
+  spec.id += "/related";
+  spec.steps = kSavedStep + 1;
+  spec.config = RelatedLayout(base.config);
+  return spec;
+}
+
+contract::RunConfig RelatedLayout(const contract::RunConfig& config) {
+  contract::RunConfig related = config;
+  const contract::RunConfig defaults;
+  related.zero_stage = config.accumulation_steps > 1 && config.zero_stage >= 2 ? 2 : 0;
+  related.reduce_bucket_elems = defaults.reduce_bucket_elems;
+  related.overlap_comm = false;
+  related.prefetch_bucket_elems = defaults.prefetch_bucket_elems;
+  related.persistence_threshold_elems = defaults.persistence_threshold_elems;
+  related.max_live_elems = defaults.max_live_elems;
+  return related;
+}
+
+contract::Case AfterSave(const contract::Case& base) {
+  contract::Case spec = base;
+  spec.first_step = kSavedStep + 1;
+  spec.steps = base.steps - spec.first_step;
+  return spec;
+}
+
+contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage) {
+  contract::RunConfig config = problem.plain;
+  config.storage = storage;
+  return config;
+}
+
+contract::RunConfig OtherPlainLayout(const Problem& problem, contract::DType storage) {
+  constexpr int64_t kMicroBatches = 4;
+  contract::RunConfig config = PlainLayout(problem, storage);
+  config.accumulation_steps = kMicroBatches;
+  config.micro_batch_size = config.train_batch_size / kMicroBatches;
+  return config;
+}
+
+}  // namespace plumbline::conformance

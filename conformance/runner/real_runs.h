@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs that a case of a real family is made of. Pure: no files.
+//
+// Single steps begin at states of the truth, so that errors do not pile up; the trajectory is what relations (equal bit
+// for bit) are checked on, and what shows the loss fall.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/problem.h"
+#include "conformance/contract/case_file.h"
+
+namespace plumbline::conformance {
+
+// Steps that begin at an injected state: the first three, where counters and schedules go wrong, and a late one.
+inline constexpr int64_t kInjectedSteps[] = {0, 1, 2, 11};
+// The saving run ends with its save, half way through the trajectory.
+inline constexpr int64_t kSavedStep = 9;
+
+// `base` is the whole trajectory in the layout under test: first_step 0.
+contract::Case StepCase(const contract::Case& base, int64_t step);  // one step, dumped
+contract::Case SavingCase(const contract::Case& base, bool save);   // steps 0 ... kSavedStep
+contract::Case ResumedCase(const contract::Case& base);             // the rest, from the checkpoint
+contract::Case RelatedCase(const contract::Case& base);             // steps 0 ... kSavedStep in the layout below
+
+// The simplest layout whose sums are made in the same order as `config`'s, so that an engine with fixed orders must
+// give the same bits: the same ranks, micro-batches and storage; one bucket, no overlap; stage 0, or, where stages 2
+// and 3 reduce each of several micro-batches by itself, stage 2 for these two.
+contract::RunConfig RelatedLayout(const contract::RunConfig& config);
+
+// What a resumed run's trace looks like: the case as if it began after the save.
+contract::Case AfterSave(const contract::Case& base);
+
+// Two plain layouts (one rank) that sum in different orders: the whole batch at once, and in micro-batches.
+contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage);
+contract::RunConfig OtherPlainLayout(const Problem& problem, contract::DType storage);
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/real_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "conformance/cases/gpt2_cases.h"
+
+namespace plumbline::conformance {
+namespace {
+
+contract::Case Base(const contract::RunConfig& config) {
+  contract::Case spec;
+  spec.id = "gpt2/x";
+  spec.model = Gpt2Cases().problems.front().model;
+  spec.config = config;
+  spec.steps = 20;
+  return spec;
+}
+
+TEST(StepCase, IsOneDumpedStepOfTheSameLayout) {
+  for (const CaseSpec& entry : Gpt2Cases().cases) {
+    for (int64_t step : kInjectedSteps) {
+      const contract::Case spec = StepCase(Base(entry.config), step);
+      EXPECT_EQ(spec.first_step, step);
+      EXPECT_EQ(spec.steps, 1);
+      EXPECT_EQ(spec.dump_steps, std::vector<int64_t>{step});
+      EXPECT_EQ(spec.config, entry.config);
+    }
+  }
+}
+
+TEST(InjectedSteps, AreTheFirstThreeAndALateOneOfTheTrajectory) {
+  const std::vector<int64_t> steps(std::begin(kInjectedSteps), std::end(kInjectedSteps));
+  EXPECT_EQ(std::vector<int64_t>(steps.begin(), steps.begin() + 3), (std::vector<int64_t>{0, 1, 2}));
+  for (const Problem& problem : Gpt2Cases().problems) {
+    EXPECT_LT(steps.back(), problem.steps);
+    // Late: after the warm-up.
+    if (problem.plain.schedule.kind == contract::Schedule::Kind::kConstant) continue;
+    EXPECT_GT(steps.back(), problem.plain.schedule.warmup_num_steps) << problem.name;
+  }
+}
+
+TEST(SavedAndResumedCases, MakeUpTheTrajectory) {
+  for (const Problem& problem : Gpt2Cases().problems) {
+    contract::Case base = Base(problem.plain);
+    base.steps = problem.steps;
+    const contract::Case saving = SavingCase(base, true);
+    const contract::Case after = AfterSave(base);
+    EXPECT_EQ(saving.save_steps, std::vector<int64_t>{saving.steps - 1});
+    EXPECT_EQ(after.first_step, saving.steps);
+    EXPECT_EQ(saving.steps + after.steps, base.steps);
+    EXPECT_TRUE(ResumedCase(base).resume);
+    EXPECT_TRUE(SavingCase(base, false).save_steps.empty());
+  }
+}
+
+TEST(RelatedLayout, KeepsWhatDecidesTheOrderOfSums) {
+  for (const CaseSpec& entry : Gpt2Cases().cases) {
+    const contract::RunConfig related = RelatedLayout(entry.config);
+    EXPECT_EQ(related.data_degree, entry.config.data_degree);
+    EXPECT_EQ(related.accumulation_steps, entry.config.accumulation_steps);
+    EXPECT_EQ(related.micro_batch_size, entry.config.micro_batch_size);
+    EXPECT_EQ(related.storage, entry.config.storage);
+    EXPECT_EQ(RelatedLayout(related), related) << "it is its own simplest layout";
+    const bool each_reduced = entry.config.accumulation_steps > 1 && entry.config.zero_stage >= 2;
+    EXPECT_EQ(related.zero_stage, each_reduced ? 2 : 0) << entry.id;
+  }
+}
+
+TEST(RelatedLayout, DiffersFromMostCases) {
+  int64_t different = 0;
+  const CaseList list = Gpt2Cases();
+  for (const CaseSpec& entry : list.cases) different += !(RelatedLayout(entry.config) == entry.config);
+  EXPECT_GE(different, static_cast<int64_t>(list.cases.size()) - 1);
+}
+
+TEST(PlainLayouts, AreOneRankAndDifferOnlyInMicroBatches) {
+  for (const Problem& problem : Gpt2Cases().problems) {
+    for (contract::DType storage : {contract::DType::kF32, contract::DType::kBF16}) {
+      contract::RunConfig plain = PlainLayout(problem, storage);
+      contract::RunConfig other = OtherPlainLayout(problem, storage);
+      EXPECT_EQ(plain.world_size(), 1);
+      EXPECT_EQ(other.world_size(), 1);
+      EXPECT_GT(other.accumulation_steps, 1);
+      EXPECT_EQ(other.micro_batch_size * other.accumulation_steps, problem.plain.train_batch_size);
+      other.accumulation_steps = plain.accumulation_steps;
+      other.micro_batch_size = plain.micro_batch_size;
+      EXPECT_EQ(plain, other);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

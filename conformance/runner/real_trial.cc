@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/real_trial.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "conformance/contract/error.h"
+#include "conformance/oracle/real_check.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using reports::CheckOutcome;
+using reports::CheckRecord;
+
+// A failure outweighs vacuity, that outweighs a pass, and that a check that did not apply.
+int Weight(CheckOutcome outcome) {
+  switch (outcome) {
+    case CheckOutcome::kFail:
+      return 3;
+    case CheckOutcome::kVacuous:
+      return 2;
+    case CheckOutcome::kPass:
+      return 1;
+    case CheckOutcome::kNotApplicable:
+      return 0;
+  }
+  return 3;
+}
+
+// Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail.
+void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
+  const auto found =
+      std::find_if(checks.begin(), checks.end(), [&](const CheckRecord& entry) { return entry.name == check.name; });
+  if (found == checks.end()) {
+    checks.push_back(std::move(check));
+    return;
+  }
+  check.compared += found->compared;
+  if (Weight(check.outcome) > Weight(found->outcome)) {
+    *found = std::move(check);
+  } else {
+    found->compared = check.compared;
+  }
+}
+
+void Add(Judgement& judgement, RealResult result) {
+  if (!judgement.divergence && result.check.outcome == CheckOutcome::kFail) {
+    judgement.divergence = std::move(result.divergence);
+  }
+  Join(judgement.checks, std::move(result.check));
+}
+
+RunDigest Steps(const RunDigest& run, size_t begin, size_t count) {
+  RunDigest part;
+  part.steps.assign(run.steps.begin() + static_cast<std::ptrdiff_t>(begin),
+                    run.steps.begin() + static_cast<std::ptrdiff_t>(begin + count));
+  return part;
+}
+
+constexpr size_t kNumSaved = static_cast<size_t>(kSavedStep) + 1;
+
+}  // namespace
+
+RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth)
+    : base_(std::move(base)), description_(description), truth_(truth) {
+  const auto add = [&](Part part, TaskRun task_run, contract::Case traced) {
+    runs_.push_back({part, std::move(task_run), std::move(traced), std::nullopt, std::nullopt});
+  };
+  add(Part::kTrajectory, {base_}, base_);
+  if (description_.Has("deterministic")) {
+    const bool saves = description_.Has("save");
+    const contract::Case again = SavingCase(base_, saves);
+    add(Part::kAgain, {again}, again);
+    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterSave(base_));
+    const contract::Case related = RelatedCase(base_);
+    if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
+  }
+  const RealStarts starts = truth_.Starts(base_.config.storage);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const contract::Case step = StepCase(base_, kInjectedSteps[i]);
+    add(Part::kStep, {step, starts[i]}, step);
+  }
+}
+
+std::vector<TaskRun> RealTrial::Runs() const {
+  std::vector<TaskRun> runs;
+  for (const Run& run : runs_) runs.push_back(run.task_run);
+  return runs;
+}
+
+void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
+  Run& run = runs_[index];
+  run.seen = Observe(run.traced, description_, out_dir, outcome);
+  if (run.part == Part::kStep && outcome.kind == CaseOutcome::Kind::kOk) {
+    run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
+  }
+}
+
+const RealTrial::Run* RealTrial::Find(Part part) const {
+  const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.part == part; });
+  return found == runs_.end() ? nullptr : &*found;
+}
+
+Judgement RealTrial::Judge() const {
+  for (const Run& run : runs_) {
+    contract::Check(run.seen.has_value(), "every run of a trial was taken");
+    if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
+    Judgement judgement = FromOutcome(run.seen->outcome);
+    if (run.part != Part::kTrajectory) {
+      judgement.message = "run " + run.task_run.spec.id.substr(base_.id.size() + 1) + ": " + judgement.message;
+    }
+    return judgement;
+  }
+  Judgement judgement;
+  if (!truth_.error().empty()) {
+    judgement.no_truth = true;
+    judgement.message = "there is no truth: " + truth_.error();
+    return judgement;
+  }
+  AddTraceChecks(judgement);
+  judgement.checks.push_back(truth_.truth_check());
+  AddStepChecks(judgement);
+  AddUpdateCheck(judgement);
+  AddRelations(judgement);
+  AddTrajectory(judgement);
+  Settle(judgement);
+  return judgement;
+}
+
+void RealTrial::AddTraceChecks(Judgement& judgement) const {
+  for (const Run& run : runs_) {
+    for (const CheckRecord& check : run.seen->checks) Join(judgement.checks, check);
+    if (run.sight) Join(judgement.checks, run.sight->check);
+  }
+}
+
+void RealTrial::AddStepChecks(Judgement& judgement) const {
+  std::vector<StepSight> candidate;
+  for (const Run& run : runs_) {
+    if (run.part != Part::kStep) continue;
+    if (!run.sight->sight) return;  // the check of the dump has failed
+    candidate.push_back(*run.sight->sight);
+  }
+  const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
+  Add(judgement, CheckGradients(base_.model, yardstick, candidate));
+  Add(judgement, CheckLosses(yardstick, candidate));
+}
+
+void RealTrial::AddUpdateCheck(Judgement& judgement) const {
+  for (const Run& run : runs_) {
+    if (run.part != Part::kStep || !run.sight->sight) continue;
+    const RealStart& start = *run.task_run.start;
+    Add(judgement, CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight));
+  }
+}
+
+void RealTrial::AddRelations(Judgement& judgement) const {
+  const Run& trajectory = *Find(Part::kTrajectory);
+  if (!trajectory.seen->run) return;  // the check of the trace has failed
+  const auto compare = [&](const char* name, Part part, size_t begin, size_t count) {
+    const Run* other = Find(part);
+    if (!other || !other->seen->run) return;
+    Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)));
+  };
+  compare("run to run", Part::kAgain, 0, kNumSaved);
+  compare("save and resume", Part::kResumed, kNumSaved, static_cast<size_t>(base_.steps) - kNumSaved);
+  compare("same layout class", Part::kRelated, 0, kNumSaved);
+}
+
+void RealTrial::AddTrajectory(Judgement& judgement) const {
+  const Run& trajectory = *Find(Part::kTrajectory);
+  if (!trajectory.seen->run) return;
+  std::vector<double> losses;
+  for (const StepDigest& step : trajectory.seen->run->steps) losses.push_back(step.loss);
+  const contract::DType storage = base_.config.storage;
+  Add(judgement,
+      CheckTrajectory(truth_.losses(), truth_.plain_losses(storage), truth_.other_plain_losses(storage), losses));
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real family: the trial of an engine on one layout. Single steps from states of the truth are judged by the
+// yardstick and by the closed form of the update; the trajectory by relations that hold bit for bit (with itself, with
+// its own resumed half, with the simplest layout that sums in the same order) and by its losses; all runs by what their
+// traces show. Relations are demanded of engines that claim the feature `deterministic`, resuming of those with `save`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/engine_protocol.h"
+#include "conformance/runner/observation.h"
+#include "conformance/runner/real_truth.h"
+#include "conformance/runner/trial.h"
+
+namespace plumbline::conformance {
+
+class RealTrial final : public Trial {
+ public:
+  // `base`: the trajectory. MakeLines() of the truth was called. References must outlive it.
+  RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth);
+
+  std::vector<TaskRun> Runs() const override;
+  void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
+  Judgement Judge() const override;
+
+ private:
+  enum class Part { kTrajectory, kAgain, kResumed, kRelated, kStep };
+
+  struct Run {
+    Part part;
+    TaskRun task_run;
+    contract::Case traced;  // what the trace must look like
+    std::optional<Observation> seen;
+    std::optional<SightResult> sight;
+  };
+
+  const Run* Find(Part part) const;
+  void AddTraceChecks(Judgement& judgement) const;
+  void AddStepChecks(Judgement& judgement) const;
+  void AddUpdateCheck(Judgement& judgement) const;
+  void AddRelations(Judgement& judgement) const;
+  void AddTrajectory(Judgement& judgement) const;
+
+  contract::Case base_;
+  const contract::EngineDescription& description_;
+  const RealTruth& truth_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace plumbline::conformance

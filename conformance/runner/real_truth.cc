@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/real_truth.h"
+
+#include <bit>
+#include <utility>
+
+#include "conformance/contract/batch_source.h"
+#include "conformance/oracle/truth_check.h"
+#include "conformance/runner/observation.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using contract::TensorKind;
+
+std::string Said(const contract::Case& spec, const CaseOutcome& outcome) {
+  return spec.id + ": " + std::string(Name(outcome.kind)) + (outcome.message.empty() ? "" : " " + outcome.message);
+}
+
+std::vector<float> ToFloat(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+
+// The state after the step that was seen. Frozen parameters and absent moments are empty.
+RealStart StartAfter(const StepSight& sight) {
+  const auto of = [&](TensorKind kind, size_t tensor) {
+    const auto& tensors = sight.tensors[static_cast<int>(kind)];
+    return tensor < tensors.size() ? ToFloat(tensors[tensor]) : std::vector<float>{};
+  };
+  RealStart start;
+  start.num_updates = sight.step + 1;
+  for (size_t i = 0; i < sight.tensors[static_cast<int>(TensorKind::kMaster)].size(); ++i) {
+    start.state.push_back({of(TensorKind::kMaster, i), of(TensorKind::kMoment, i), of(TensorKind::kSecondMoment, i)});
+  }
+  return start;
+}
+
+// Nearest, ties to even; of finite values.
+float RoundedToBf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+
+std::shared_ptr<const RealStart> Stored(RealStart start, DType storage) {
+  if (storage == DType::kBF16) {
+    for (contract::RealParameterState& entry : start.state) {
+      for (float& value : entry.master) value = RoundedToBf16(value);
+    }
+  }
+  return std::make_shared<const RealStart>(std::move(start));
+}
+
+std::vector<double> LossesOf(const RunDigest& run) {
+  std::vector<double> losses;
+  for (const StepDigest& step : run.steps) losses.push_back(step.loss);
+  return losses;
+}
+
+// What a check of the traces found wrong, or nothing.
+std::string FirstFailure(const Observation& seen) {
+  for (const reports::CheckRecord& check : seen.checks) {
+    if (check.outcome == reports::CheckOutcome::kFail) return check.detail;
+  }
+  return seen.run ? "" : "no trace";
+}
+
+}  // namespace
+
+RealTrajectoryTask::RealTrajectoryTask(const Problem& problem, const PlanOptions& options)
+    : spec_(CaseOf(problem, "truth/" + problem.name + "/trajectory", problem.plain, options)) {
+  for (int64_t step : kInjectedSteps) {
+    if (step > 0) spec_.dump_steps.push_back(step - 1);
+  }
+}
+
+void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
+  if (outcome.kind != CaseOutcome::Kind::kOk) {
+    error_ = Said(spec_, outcome);
+    return;
+  }
+  const Observation seen = Observe(spec_, contract::EngineDescription{}, out_dir, outcome);
+  error_ = FirstFailure(seen);
+  if (!error_.empty()) return;
+  losses_ = LossesOf(*seen.run);
+  for (int64_t step : spec_.dump_steps) {
+    const SightResult sight = SeeStep(spec_, out_dir, step);
+    if (!sight.sight) {
+      error_ = spec_.id + ": " + sight.check.detail;
+      return;
+    }
+    starts_.push_back(StartAfter(*sight.sight));
+  }
+}
+
+RealStarts RealTrajectoryTask::Starts(DType storage) const {
+  RealStarts starts;
+  if (!error_.empty()) return starts;
+  RealStart initial;
+  initial.state = contract::MakeInitialRealState(spec_.model.gpt2(), spec_.config, spec_.seed);
+  starts.push_back(Stored(std::move(initial), storage));
+  for (const RealStart& start : starts_) starts.push_back(Stored(start, storage));
+  return starts;
+}
+
+RealLineTask::RealLineTask(contract::Case base, const contract::EngineDescription& description, RealStarts starts,
+                           bool with_trajectory)
+    : description_(description) {
+  for (size_t i = 0; i < starts.size(); ++i) {
+    runs_.push_back({StepCase(base, kInjectedSteps[i]), starts[i]});
+  }
+  sights_.resize(runs_.size());
+  if (with_trajectory) runs_.push_back({std::move(base)});
+}
+
+void RealLineTask::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
+  if (!error_.empty()) return;
+  const contract::Case& spec = runs_[index].spec;
+  if (outcome.kind != CaseOutcome::Kind::kOk) {
+    error_ = Said(spec, outcome);
+    return;
+  }
+  if (index < sights_.size()) {
+    SightResult sight = SeeStep(spec, out_dir, spec.first_step);
+    if (!sight.sight) error_ = spec.id + ": " + sight.check.detail;
+    sights_[index] = std::move(sight.sight);
+    return;
+  }
+  const Observation seen = Observe(spec, description_, out_dir, outcome);
+  error_ = FirstFailure(seen);
+  if (error_.empty()) losses_ = LossesOf(*seen.run);
+}
+
+std::vector<StepSight> RealLineTask::sights() const {
+  std::vector<StepSight> sights;
+  for (const std::optional<StepSight>& sight : sights_) sights.push_back(sight.value());
+  return sights;
+}
+
+void RealTruth::MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain) {
+  const auto line = [&](const std::string& name, const contract::RunConfig& config,
+                        const contract::EngineDescription& description, DType starts, bool with_trajectory) {
+    return std::make_unique<RealLineTask>(CaseOf(problem_, "truth/" + problem_.name + "/" + name, config, options_),
+                                          description, Starts(starts), with_trajectory);
+  };
+  for (DType storage : kStorages) {
+    const std::string type = storage == DType::kBF16 ? "-bf16" : "-fp32";
+    Lines& lines = lines_[storage];
+    // The reference computes in fp64 whatever the storage type; only the states differ.
+    lines.truth = line("truth" + type, problem_.plain, reference, storage, false);
+    lines.plain = line("plain" + type, PlainLayout(problem_, storage), plain, storage, true);
+    lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), plain, storage, true);
+  }
+  witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), plain, DType::kF32, false);
+}
+
+std::vector<RunTask*> RealTruth::truth_lines() {
+  std::vector<RunTask*> tasks;
+  for (auto& [storage, lines] : lines_) tasks.push_back(lines.truth.get());
+  return tasks;
+}
+
+std::vector<RunTask*> RealTruth::plain_lines() {
+  std::vector<RunTask*> tasks;
+  for (auto& [storage, lines] : lines_) {
+    tasks.push_back(lines.plain.get());
+    tasks.push_back(lines.other_plain.get());
+  }
+  tasks.push_back(witness_.get());
+  return tasks;
+}
+
+void RealTruth::Finish() {
+  error_ = trajectory_.error();
+  for (auto& [storage, lines] : lines_) {
+    for (const RealLineTask* line : {lines.truth.get(), lines.plain.get(), lines.other_plain.get()}) {
+      if (error_.empty()) error_ = line->error();
+    }
+  }
+  if (error_.empty()) error_ = witness_->error();
+  if (!error_.empty()) return;
+  for (auto& [storage, lines] : lines_) {
+    yardsticks_[storage] = {lines.truth->sights(), lines.plain->sights(), lines.other_plain->sights()};
+  }
+  CheckWitness();
+}
+
+void RealTruth::CheckWitness() {
+  RealResult result =
+      CheckTruth(problem_.model, problem_.plain.train_batch_size, yardstick(DType::kF32).truth, witness_->sights());
+  truth_check_ = std::move(result.check);
+  if (truth_check_.outcome == reports::CheckOutcome::kPass) return;
+  error_ = "reference and witness disagree in fp64: " + truth_check_.detail;
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a problem of a real family is judged by: the states that single steps begin at, the truth of these steps (fp64),
+// and two plain engines on them in each storage type.
+//
+// A second engine in fp64, the witness, must agree with the reference on every one of the fp32 steps, or there is no
+// truth. First the reference trains the problem once: that gives the states and the truth's losses. Then reference and
+// plain engines make single steps from these states. Where storage is bf16 the injected master weights are rounded to
+// it, so that all compute from the same weights.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/problem.h"
+#include "conformance/contract/dtype.h"
+#include "conformance/contract/engine_protocol.h"
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/step_sight.h"
+#include "conformance/runner/plan.h"
+#include "conformance/runner/real_runs.h"
+#include "conformance/runner/run_task.h"
+
+namespace plumbline::conformance {
+
+// The states, in the order of kInjectedSteps.
+using RealStarts = std::vector<std::shared_ptr<const RealStart>>;
+
+// The reference's run over all steps.
+class RealTrajectoryTask final : public RunTask {
+ public:
+  RealTrajectoryTask(const Problem& problem, const PlanOptions& options);
+
+  std::vector<TaskRun> Runs() const override { return {{spec_}}; }
+  void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
+
+  const std::string& error() const { return error_; }  // one line if there is no trajectory
+  const std::vector<double>& losses() const { return losses_; }
+  // Empty before the run was taken, and where it failed.
+  RealStarts Starts(contract::DType storage) const;
+
+ private:
+  contract::Case spec_;
+  std::string error_;
+  std::vector<double> losses_;
+  std::vector<RealStart> starts_;  // before each of kInjectedSteps but the first
+};
+
+// An engine's single steps, and where it is a plain one its trajectory: one line of the yardstick.
+class RealLineTask final : public RunTask {
+ public:
+  // `base`: the whole trajectory in the layout of this line.
+  RealLineTask(contract::Case base, const contract::EngineDescription& description, RealStarts starts,
+               bool with_trajectory);
+
+  std::vector<TaskRun> Runs() const override { return runs_; }
+  void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
+
+  const std::string& error() const { return error_; }
+  std::vector<StepSight> sights() const;                         // valid without an error
+  const std::vector<double>& losses() const { return losses_; }  // of the trajectory
+
+ private:
+  std::vector<TaskRun> runs_;
+  const contract::EngineDescription& description_;
+  std::string error_;
+  std::vector<std::optional<StepSight>> sights_;
+  std::vector<double> losses_;
+};
+
+// All of it for one problem. Use: run trajectory(); MakeLines(); run the lines; Finish().
+class RealTruth {
+ public:
+  static constexpr contract::DType kStorages[] = {contract::DType::kF32, contract::DType::kBF16};
+
+  RealTruth(const Problem& problem, const PlanOptions& options)
+      : problem_(problem), options_(options), trajectory_(problem, options) {}
+
+  RunTask& trajectory() { return trajectory_; }
+  // `reference` and `plain` describe the engines that run truth_lines() and plain_lines().
+  void MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain);
+  std::vector<RunTask*> truth_lines();
+  std::vector<RunTask*> plain_lines();
+  void Finish();
+
+  const std::string& error() const { return error_; }
+  const reports::CheckRecord& truth_check() const { return truth_check_; }  // reference against witness
+  RealStarts Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
+  const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
+  const std::vector<double>& losses() const { return trajectory_.losses(); }
+  const std::vector<double>& plain_losses(contract::DType storage) const { return lines_.at(storage).plain->losses(); }
+  const std::vector<double>& other_plain_losses(contract::DType storage) const {
+    return lines_.at(storage).other_plain->losses();
+  }
+
+ private:
+  struct Lines {
+    std::unique_ptr<RealLineTask> truth, plain, other_plain;
+  };
+
+  void CheckWitness();
+
+  Problem problem_;
+  PlanOptions options_;
+  RealTrajectoryTask trajectory_;
+  std::map<contract::DType, Lines> lines_;
+  std::unique_ptr<RealLineTask> witness_;  // fp64, from the states of fp32
+  reports::CheckRecord truth_check_;
+  std::map<contract::DType, Yardstick> yardsticks_;
+  std::string error_;
+};
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Something that needs runs of one engine and learns from how they went: a truth, a yardstick, or a trial that ends in
+// a verdict. The schedule makes the folders, the pool runs, and each task takes what its own runs left.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "conformance/contract/case_file.h"
+#include "conformance/engines/run_cases.h"
+
+namespace plumbline::conformance {
+
+// Where a run of a real family begins if not at the family's initial state.
+struct RealStart {
+  std::vector<contract::RealParameterState> state;  // in canonical order
+  int64_t num_updates = 0;
+};
+
+struct TaskRun {
+  contract::Case spec;
+  std::shared_ptr<const RealStart> start = nullptr;  // none: the family's initial state
+  std::optional<size_t> resumes = std::nullopt;      // an earlier run of the same task, from its last checkpoint
+};
+
+class RunTask {
+ public:
+  virtual ~RunTask() = default;
+
+  // In the order in which one start of the engine runs them; the same list at each call.
+  virtual std::vector<TaskRun> Runs() const = 0;
+
+  // Called once for each run, in any order and from any thread, never twice at once for one task. What the run left may
+  // be gone later.
+  virtual void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) = 0;
+};
+
+}  // namespace plumbline::conformance

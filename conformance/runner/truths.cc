@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/truths.h"
+
+#include "conformance/runner/real_trial.h"
+
+namespace plumbline::conformance {
+
+Truths::Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options) {
+  for (int index : problems) {
+    const Problem& problem = list.problems[static_cast<size_t>(index)];
+    if (problem.model.is_exact()) {
+      exact_[index] = std::make_unique<ExactTruthTask>(problem, options);
+    } else {
+      real_[index] = std::make_unique<RealTruth>(problem, options);
+    }
+  }
+}
+
+void Truths::ScheduleTrajectories(const Engine& reference, Schedule& schedule) {
+  for (auto& [problem, truth] : real_) schedule.Add(reference.program, reference.description, {&truth->trajectory()});
+}
+
+void Truths::ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule) {
+  for (auto& [problem, truth] : real_) {
+    truth->MakeLines(reference.description, plain.description);
+    schedule.Add(plain.program, plain.description, truth->plain_lines());
+    schedule.Add(reference.program, reference.description, truth->truth_lines());
+  }
+  for (auto& [problem, truth] : exact_) schedule.Add(reference.program, reference.description, {truth.get()});
+}
+
+void Truths::Finish() {
+  for (auto& [problem, truth] : real_) truth->Finish();
+  for (auto& [problem, truth] : exact_) truth->Finish();
+}
+
+std::unique_ptr<Trial> Truths::MakeTrial(const PlannedCase& entry,
+                                         const contract::EngineDescription& description) const {
+  if (entry.spec.model.is_exact()) {
+    return std::make_unique<ExactTrial>(entry.spec, description, *exact_.at(entry.problem));
+  }
+  return std::make_unique<RealTrial>(entry.spec, description, *real_.at(entry.problem));
+}
+
+}  // namespace plumbline::conformance

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The truths of all problems that a verification needs, of every family, in the two phases in which they are run: the
+// trajectories that others begin at, then all else.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "conformance/cases/problem.h"
+#include "conformance/runner/exact_trial.h"
+#include "conformance/runner/plan.h"
+#include "conformance/runner/real_truth.h"
+#include "conformance/runner/schedule.h"
+#include "conformance/runner/trial.h"
+
+namespace plumbline::conformance {
+
+// An engine that answered `describe`.
+struct Engine {
+  EngineProgram program;
+  contract::EngineDescription description;
+};
+
+class Truths {
+ public:
+  // `problems`: numbers in the list. References must outlive it.
+  Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options);
+
+  bool NeedsPlainEngine() const { return !real_.empty(); }
+
+  // Phase one, then phase two when its runs are over, then Finish when those are.
+  void ScheduleTrajectories(const Engine& reference, Schedule& schedule);
+  void ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule);
+  void Finish();
+
+  // In phase two.
+  std::unique_ptr<Trial> MakeTrial(const PlannedCase& entry, const contract::EngineDescription& description) const;
+
+ private:
+  std::map<int, std::unique_ptr<ExactTruthTask>> exact_;  // by problem
+  std::map<int, std::unique_ptr<RealTruth>> real_;
+};
+
+}  // namespace plumbline::conformance

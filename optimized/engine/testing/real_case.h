@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small case of family gpt2 in any layout: what small_case.h is for family exact. Sizes are indivisible on purpose.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "optimized/engine/testing/small_case.h"
+
+namespace plumbline::optimized::testing {
+
+struct RealOptions {
+  contract::OptimizerKind optimizer = contract::OptimizerKind::kAdamW;
+  double momentum = 0.9;
+  double clipping = 0.5;  // below the norms of these cases
+  double dropout = 0.1;
+  bool tied_head = true;
+  bool unused = true;
+  std::vector<std::string> frozen = {};
+};
+
+inline std::string Text(const RealOptions& options) {
+  std::string text = std::string(contract::Name(options.optimizer)) + " momentum " + std::to_string(options.momentum) +
+                     " clipping " + std::to_string(options.clipping) + " dropout " + std::to_string(options.dropout) +
+                     (options.tied_head ? " tied" : " not tied") + (options.unused ? " unused" : "");
+  for (const std::string& name : options.frozen) text += " frozen " + name;
+  return text;
+}
+
+// Parameters of 156 (embedding), 60, and for each of two layers 12, 12, 432, 36, 144, 12, 12, 12, 132, 11, 132 and 12,
+// then 12, 12, 156 unless the head is tied, and 15 (unused) elements. Biases are a second group.
+inline contract::CaseData MakeRealCase(const Layout& layout, const RealOptions& options = {}) {
+  contract::CaseData data = MakeCase(layout);  // its config and sizes; the model and what follows from it anew
+  const contract::Gpt2Spec spec{.layers = 2,
+                                .width = 12,
+                                .heads = 3,
+                                .positions = 5,
+                                .hidden = 11,
+                                .vocab = 13,
+                                .dropout = options.dropout,
+                                .tied_head = options.tied_head,
+                                .unused = options.unused,
+                                .frozen = options.frozen};
+  data.spec.id = "real_case";
+  data.spec.model = spec;
+  contract::RunConfig& config = data.spec.config;
+  config.optimizer = options.optimizer;
+  config.params = {.lr = 0.01, .weight_decay = 0.1};
+  if (options.optimizer == contract::OptimizerKind::kSgd) config.params.momentum = options.momentum;
+  config.groups = {{"*.bias", 0.02, 0.0}};
+  config.gradient_clipping = options.clipping;
+  data.parameters = contract::Parameters(data.spec.model);
+  data.state.clear();
+  data.real_state = contract::MakeInitialRealState(spec, config, data.spec.seed);
+  contract::TokenSource text;
+  text.reduce_modulo_vocab = true;
+  for (int i = 0; i < 997; ++i) text.tokens.push_back(i * i % 251);
+  data.batches = contract::MakeBatches(text, data.spec.model, {data.spec.seed, 0, kSteps, kBatch});
+  return data;
+}
+
+}  // namespace plumbline::optimized::testing
