@@ -52,6 +52,7 @@ CASES = {
     "groups, warm-up, clipping": case(ODD, MOMENTUM, first_step=3, param_groups=GROUPS, scheduler=WARMUP, gradient_clipping=0.1),
     "clipping not reached": case(ODD, SGD, gradient_clipping=1000),
     "AdamW, one position": case({**ODD, "positions": 1}, ADAMW, model_extra={"unused": True}),
+    "dropout": case(ODD, MOMENTUM, first_step=2, model_extra={"dropout": 0.3}),
     "buckets of one element": case(ODD, ADAMW, zero_optimization={"reduce_bucket_size": 1}),
     "three steps": case(ODD, SGD, steps=3, model_extra={"unused": True}),
 }
@@ -357,9 +358,9 @@ class WrongCopies(unittest.TestCase):
 
     WRONG = {
         "no reduction: each rank steps on its own gradient":
-            ("contextlib.nullcontext() if tokens is parts[-1][0] else model.no_sync()", "model.no_sync()"),
+            ("contextlib.nullcontext() if part == len(batch[0]) else model.no_sync()", "model.no_sync()"),
         "the average over ranks where the sum is due": ("(share * world).backward()", "share.backward()"),
-        "each rank divides by its own count of tokens": ('total(batch["loss_weights"].sum())', 'batch["loss_weights"].sum()'),
+        "each rank divides by its own count of tokens": ("total(batch[2].sum())", "batch[2].sum()"),
     }
 
     def test_each_is_told_from_the_adapter_by_the_comparison_with_the_reference(self):
@@ -385,8 +386,7 @@ class Protocol(unittest.TestCase):
         asked = [
             ({"config": {**good["config"], "bf16": {"enabled": True}}}, "bf16"),
             ({"config": {**good["config"], "zero_optimization": {"stage": 2}}}, "ZeRO over ranks"),
-            ({"config": {**good["config"], "mesh": {"data": 1}}}, "mesh.data 1 with 2 ranks"),
-            ({"model": {**good["model"], "dropout": 0.5}}, "dropout"),
+            ({"config": {**good["config"], "fp64": {"enabled": True}}}, "config.fp64"),
             ({"save_steps": [0]}, "save_steps"),
             ({"phase_marks": True}, "phase_marks"),
         ]
