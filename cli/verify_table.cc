@@ -24,12 +24,16 @@ struct Row {
   int64_t min_ranks = 0;
   int64_t max_ranks = 0;
   int64_t steps = 0;
-  int64_t compared = 0;  // by the check "exact"
+  int64_t compared = 0;  // by the checks of values
 };
 
 std::string Axis(const CaseRecord& entry, const char* name) {
   const auto found = entry.axes.find(name);
   return found == entry.axes.end() ? "" : found->second;
+}
+
+bool IsOfValues(const std::string& check) {
+  return check == "exact" || check == "gradient" || check == "update" || check == "relation";
 }
 
 std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
@@ -41,7 +45,7 @@ std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
     row.max_ranks = std::max(row.max_ranks, entry.ranks);
     row.steps = std::max(row.steps, entry.steps);
     for (const reports::CheckRecord& check : entry.checks) {
-      if (check.name == "exact") row.compared += check.compared;
+      if (IsOfValues(check.name)) row.compared += check.compared;
     }
   }
   return rows;
@@ -64,8 +68,8 @@ std::string OtherVerdicts(const reports::VerdictTotals& totals) {
 
 // The last column may be of any width.
 std::string CaseTable(const Record& record) {
-  constexpr const char* kFormat = "{:<18} {:<11} {:>5} {:>5} {:>8} {:>5} {:>5}  {}\n";
-  std::string text = fmt::format(kFormat, "engine", "problem", "ranks", "steps", "digests", "cases", "PASS", "other");
+  constexpr const char* kFormat = "{:<18} {:<16} {:>5} {:>5} {:>8} {:>5} {:>5}  {}\n";
+  std::string text = fmt::format(kFormat, "engine", "problem", "ranks", "steps", "compared", "cases", "PASS", "other");
   for (const auto& [key, row] : Rows(record)) {
     const std::string ranks = row.min_ranks == row.max_ranks ? std::to_string(row.max_ranks)
                                                              : fmt::format("{}-{}", row.min_ranks, row.max_ranks);
@@ -124,15 +128,19 @@ Record Printable(Record record) {
   return record;
 }
 
-// What the truths showed about their own sensitivity, once per problem.
+// What the truths showed about their own sensitivity, once per problem, and for real families once per storage type.
 std::string Sensitivity(const Record& record) {
   std::string text;
   std::set<std::string> seen;
   for (const CaseRecord& entry : record.cases) {
     for (const reports::CheckRecord& check : entry.checks) {
-      if (check.name != "liveness" && check.name != "amplification") continue;
-      if (!seen.insert(Axis(entry, "problem") + check.name).second) continue;
-      text += fmt::format("  {:<12}{}\n", Axis(entry, "problem"), check.detail);
+      const bool by_storage = check.name == "gradient";
+      if (!by_storage && check.name != "liveness" && check.name != "amplification" && check.name != "truth") continue;
+      if (check.outcome != CheckOutcome::kPass) continue;
+      const std::string storage = by_storage ? Axis(entry, "storage") : "";
+      if (!seen.insert(Axis(entry, "problem") + check.name + storage).second) continue;
+      text +=
+          fmt::format("  {:<17}{}{}\n", Axis(entry, "problem"), storage.empty() ? "" : storage + ": ", check.detail);
     }
   }
   return text.empty() ? "" : "\nCould these checks have failed?\n" + text;

@@ -101,18 +101,13 @@ std::optional<Divergence> FindWrongClass(const contract::ModelSpec& model, const
   return std::nullopt;
 }
 
-double DegreesOf(const GradientRegion& region, const Yardstick& yardstick, const std::vector<RegionTruth>& truth) {
-  ErrorDegrees degrees;
-  for (size_t s = 0; s < truth.size(); ++s) {
-    if (!(truth[s].scale > 0)) continue;
-    const std::vector<double>& exact = Gradient(yardstick.truth[s], region);
-    const std::vector<double>& plain = Gradient(yardstick.plain[s], region);
-    const std::vector<double>& other = Gradient(yardstick.other_plain[s], region);
-    ForEachElement(region, [&](size_t i) {
-      degrees.Add((plain[i] - exact[i]) / truth[s].scale, (other[i] - exact[i]) / truth[s].scale);
-    });
-  }
-  return degrees.value();
+void AddEvenness(const GradientRegion& region, const Yardstick& yardstick, size_t step, double scale,
+                 ErrorEvenness& evenness) {
+  if (!(scale > 0)) return;
+  const std::vector<double>& truth = Gradient(yardstick.truth[step], region);
+  const std::vector<double>& plain = Gradient(yardstick.plain[step], region);
+  const std::vector<double>& other = Gradient(yardstick.other_plain[step], region);
+  ForEachElement(region, [&](size_t i) { evenness.Add((plain[i] - truth[i]) / scale, (other[i] - truth[i]) / scale); });
 }
 
 // Histories of all regions, then of the whole gradient as one; errors of the candidate are parallel to them.
@@ -132,11 +127,12 @@ Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& ya
   }
   measured.histories.back().is_whole = true;
   for (size_t s = 0; s < candidate.size(); ++s) {
-    double whole_norm = 0;
+    double squares = 0;
     for (const GradientRegion& region : regions) {
-      ForEachElement(region,
-                     [&](size_t i) { whole_norm = std::hypot(whole_norm, Gradient(yardstick.truth[s], region)[i]); });
+      const std::vector<double>& values = Gradient(yardstick.truth[s], region);
+      ForEachElement(region, [&](size_t i) { squares += values[i] * values[i]; });
     }
+    const double whole_norm = std::sqrt(squares);
     std::vector<RegionTruth> truth;
     for (size_t r = 0; r < regions.size(); ++r) {
       truth.push_back(MeasureTruth(regions[r], Gradient(yardstick.truth[s], regions[r]), whole_norm));
@@ -156,12 +152,13 @@ Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& ya
     add(yardstick.other_plain[s], [&](size_t r) -> auto& { return measured.histories[r].other_plain; });
     add(candidate[s], [&](size_t r) -> auto& { return measured.candidate[r]; });
   }
-  double most = 1;
-  for (size_t r = 0; r < regions.size(); ++r) {
-    measured.histories[r].degrees = DegreesOf(regions[r], yardstick, measured.histories[r].truth);
-    most = std::max(most, measured.histories[r].degrees);
+  for (size_t s = 0; s < candidate.size(); ++s) {
+    for (size_t r = 0; r < regions.size(); ++r) {
+      RegionHistory& whole = measured.histories.back();
+      AddEvenness(regions[r], yardstick, s, measured.histories[r].truth[s].scale, measured.histories[r].evenness);
+      AddEvenness(regions[r], yardstick, s, whole.truth[s].scale, whole.evenness);
+    }
   }
-  measured.histories.back().degrees = most;  // of the whole: no more than one of its regions shows
   return measured;
 }
 
@@ -175,26 +172,7 @@ struct Finding {
   double share() const { return limit > 0 ? value / limit : (value > 0 ? HUGE_VAL : 0); }
 };
 
-std::vector<Finding> FindingsOf(const RegionHistory& history, const std::vector<RegionError>& errors,
-                                const RegionLimit& limit) {
-  std::vector<double> norms;
-  double slope = 0;
-  double num_live = 0;
-  double tail = 0;
-  for (size_t s = 0; s < errors.size(); ++s) {
-    norms.push_back(errors[s].norm);
-    tail = std::max(tail, errors[s].tail);
-    if (history.truth[s].null) continue;
-    slope += errors[s].slope;
-    ++num_live;
-  }
-  std::vector<Finding> findings;
-  if (num_live > 0) findings.push_back({"slope", std::abs(slope / num_live), limit.slope});
-  findings.push_back({"norm", RootMeanSquare(norms), limit.norm});
-  findings.push_back({"tail", tail, limit.tail});
-  return findings;
-}
-
+// Over the steps in which the region is live.
 double MeanSlope(const RegionHistory& history, const std::vector<RegionError>& errors) {
   double slope = 0;
   double num_live = 0;
@@ -206,12 +184,33 @@ double MeanSlope(const RegionHistory& history, const std::vector<RegionError>& e
   return num_live > 0 ? slope / num_live : 0;
 }
 
-std::string Describe(const std::string& region, const Finding& finding, const RegionHistory& history,
-                     const std::vector<RegionError>& errors) {
-  std::string text = region + ": " + finding.what + " of the error is " + Text(finding.value) + ", limit " +
-                     Text(finding.limit) + "; the gradient is the truth times " + Text(1 + MeanSlope(history, errors)) +
-                     " on average";
-  return text;
+std::vector<Finding> FindingsOf(const RegionHistory& history, const std::vector<RegionError>& errors,
+                                const RegionLimit& limit) {
+  std::vector<double> norms;
+  double tail = 0;
+  for (const RegionError& error : errors) {
+    norms.push_back(error.norm);
+    tail = std::max(tail, error.tail);
+  }
+  const bool live =
+      std::any_of(history.truth.begin(), history.truth.end(), [](const RegionTruth& t) { return !t.null; });
+  std::vector<Finding> findings;
+  if (live) findings.push_back({"slope", std::abs(MeanSlope(history, errors)), limit.slope});
+  findings.push_back({"norm", RootMeanSquare(norms), limit.norm});
+  if (!history.is_whole) findings.push_back({"tail", tail, limit.tail});
+  return findings;
+}
+
+// "0.5", "1 + 2.1e-06", "0".
+std::string FactorText(double slope) {
+  constexpr double kNoise = 1e-9;  // of the slope of what is zero
+  if (std::abs(slope) < 0.01) return "1 + " + Text(slope);
+  return std::abs(1 + slope) < kNoise ? "0" : Text(1 + slope);
+}
+
+std::string Describe(const std::string& region, const Finding& finding, double mean_slope) {
+  return region + ": " + finding.what + " of the error is " + Text(finding.value) + ", limit " + Text(finding.limit) +
+         "; the gradient is " + FactorText(mean_slope) + " times the truth on average";
 }
 
 size_t WorstStep(const std::vector<RegionError>& errors) {
@@ -262,11 +261,12 @@ class Comparison {
       }
       if (finding.within() || failed) continue;
       failed = true;
-      Report(r, Describe(name, finding, history, errors));
+      Report(r, Describe(name, finding, MeanSlope(history, errors)));
     }
     if (!whole) compared_ += history.numel * static_cast<int64_t>(errors.size());
-    // Where everything could be missing from a region that has a gradient, passing says nothing.
-    const bool live = history.LiveInEveryStep();
+    // Where all of a region that has a gradient could be missing, passing says nothing.
+    const bool live = !whole && history.LiveInEveryStep();
+    if (live) coarsest_slope_ = std::max(coarsest_slope_, limits_[r].slope);
     if (live && !(std::min(limits_[r].norm, limits_[r].slope) < 1)) {
       blind_ = name + ": the plain engines' errors are so large (norm " + Text(limits_[r].plain_norm) +
                ") that a gradient of zero would pass";
@@ -283,7 +283,8 @@ class Comparison {
 
   std::string Summary() const {
     return std::to_string(regions_.size()) + " regions, " + std::to_string(candidate_.size()) +
-           " steps; nearest to its limit: " + worst_ + ", " + Text(worst_share_) + " of it";
+           " steps; nearest to its limit: " + worst_ + ", " + Text(worst_share_) +
+           " of it; a factor is found in every region from 1 +- " + Text(coarsest_slope_) + " on";
   }
 
   const contract::ModelSpec& model_;
@@ -293,6 +294,7 @@ class Comparison {
   const std::vector<RegionLimit>& limits_;
   int64_t compared_ = 0;
   double worst_share_ = -1;
+  double coarsest_slope_ = 0;  // of the regions that have a gradient in every step
   std::string worst_;
   std::string blind_;
   std::optional<Divergence> divergence_;

@@ -51,28 +51,53 @@ double PooledNorm(const RegionHistory& region, Errors engine) {
   return RootMeanSquare(norms);
 }
 
-// How much more the two plain engines differ from each other, over all regions, than the regions' degrees of freedom
-// explain; at least 1. The logarithm of a ratio of two independent norms has twice the variance of one.
-double Overdispersion(std::span<const RegionHistory> regions) {
-  double sum = 0;
+// What regions of one class, vectors or matrices, share.
+struct ClassShape {
+  double kurtosis = 0;   // mean of theirs
+  double alignment = 1;  // the largest of theirs
+};
+
+ClassShape ShapeOf(std::span<const RegionHistory> regions, bool vectors) {
+  ClassShape shape;
+  double count = 0;
+  for (const RegionHistory& region : regions) {
+    if (region.is_whole || region.is_vector != vectors || !(region.evenness.kurtosis() > 0)) continue;
+    shape.kurtosis += region.evenness.kurtosis();
+    shape.alignment = std::max(shape.alignment, Alignment(region));
+    ++count;
+  }
+  if (count > 0) shape.kurtosis /= count;
+  return shape;
+}
+
+// How many independent numbers make up a region's error over all steps: unbiased for independent normal errors of
+// whatever sizes. A region's own kurtosis is that of few numbers, so half of it is taken from its class.
+double DegreesOf(const RegionHistory& region, const ClassShape& shape) {
+  constexpr double kNormalKurtosis = 3;
+  const auto count = static_cast<double>(region.evenness.count());
+  const double own = region.evenness.kurtosis();
+  if (!(own > 0)) return std::max(1.0, count);
+  const double kurtosis = region.is_whole ? own : (own + shape.kurtosis) / 2;
+  return std::clamp(kNormalKurtosis * count / kurtosis, 1.0, count);
+}
+
+// The factor by which the two plain engines differ beyond chance, in root mean square of its logarithm over all regions:
+// what remains of the variance of the logarithms of their ratios when that of norms with so many degrees of freedom
+// (twice, for two norms) is taken off. A property of engines, not a draw: in bf16 one may add up a bias's gradient in
+// bf16 and another in fp32. At least 1.
+double SystematicSpread(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
+  double excess = 0;
   double count = 0;
   for (const RegionHistory& region : regions) {
     const double plain = PooledNorm(region, &RegionHistory::plain);
     const double other = PooledNorm(region, &RegionHistory::other_plain);
     if (region.is_whole || !(plain > 0 && other > 0)) continue;
     const double log_ratio = std::log(plain / other);
-    sum += log_ratio * log_ratio / (2 * LogSpreadOfDegrees(region.degrees));
+    const double degrees = DegreesOf(region, region.is_vector ? vectors : matrices);
+    excess += log_ratio * log_ratio - 2 * LogSpreadOfDegrees(degrees);
     ++count;
   }
-  return count > 0 ? std::max(1.0, sum / count) : 1;
-}
-
-double LargestAlignment(std::span<const RegionHistory> regions, bool vectors) {
-  double largest = 1;
-  for (const RegionHistory& region : regions) {
-    if (!region.is_whole && region.is_vector == vectors) largest = std::max(largest, Alignment(region));
-  }
-  return largest;
+  return count > 0 ? std::exp(std::sqrt(std::max(0.0, excess / count))) : 1;
 }
 
 RegionLimit LimitOf(const RegionHistory& region, double degrees, double alignment, double half_ulp,
@@ -118,15 +143,15 @@ double EngineSpread(contract::DType storage, int64_t longest_sum) {
 
 std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, contract::DType storage,
                                       double engine_spread) {
-  const double overdispersion = Overdispersion(regions);
-  const double vectors = LargestAlignment(regions, true);
-  const double matrices = LargestAlignment(regions, false);
+  const ClassShape vectors = ShapeOf(regions, true);
+  const ClassShape matrices = ShapeOf(regions, false);
+  const double spread = engine_spread * SystematicSpread(regions, vectors, matrices);
   std::vector<RegionLimit> limits;
   for (const RegionHistory& region : regions) {
-    const double degrees = std::max(1.0, region.degrees / overdispersion);
-    double alignment = region.is_vector ? vectors : matrices;
-    if (region.is_whole) alignment = std::max(alignment, Alignment(region));
-    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), engine_spread));
+    const ClassShape& shape = region.is_vector ? vectors : matrices;
+    const double degrees = DegreesOf(region, shape);
+    const double alignment = std::max(shape.alignment, region.is_whole ? Alignment(region) : 0);
+    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), spread));
   }
   return limits;
 }

@@ -4,7 +4,6 @@
 // tensor a region is, and what the candidate did, is not known here.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,24 +17,10 @@ namespace plumbline::conformance {
 // verify over twenty seeds makes about a million comparisons.
 inline constexpr double kFalseAlarmRate = 1e-9;
 
-// A region over the steps of a yardstick; the three vectors are parallel, one entry a step.
-struct RegionHistory {
-  bool is_vector = false;
-  bool is_whole = false;  // the whole gradient as one region
-  int64_t numel = 0;
-  double degrees = 1;  // ErrorDegrees of the plain engines
-  std::vector<RegionTruth> truth;
-  std::vector<RegionError> plain;
-  std::vector<RegionError> other_plain;
-
-  bool LiveInEveryStep() const;
-};
-
-// How many independent numbers make up a region's error, over all steps, by how evenly its energy is spread: 3 (sum of
-// squares)^2 / sum of fourth powers of the plain engines' errors, in units of each step's scale, and at most one for
-// each element and step. Unbiased for independent normal errors of whatever sizes (a normal value's fourth moment is
-// 3).
-class ErrorDegrees {
+// How unevenly a region's error is spread over its elements and over the steps, from the plain engines' errors in units
+// of each step's scale: number times sum of fourth powers / (sum of squares)^2, 3 for independent normal errors of one
+// size.
+class ErrorEvenness {
  public:
   void Add(double error, double other_error) {
     const double square = (error * error + other_error * other_error) / 2;
@@ -43,14 +28,27 @@ class ErrorDegrees {
     fourths_ += square * square;
     ++count_;
   }
-  double value() const {
-    return fourths_ > 0 ? std::clamp(3 * squares_ * squares_ / fourths_, 1.0, static_cast<double>(count_)) : 1;
-  }
+  int64_t count() const { return count_; }
+  // 0 where there is no error at all.
+  double kurtosis() const { return fourths_ > 0 ? static_cast<double>(count_) * (fourths_ / squares_) / squares_ : 0; }
 
  private:
   double squares_ = 0;
   double fourths_ = 0;
   int64_t count_ = 0;
+};
+
+// A region over the steps of a yardstick; the three vectors are parallel, one entry a step.
+struct RegionHistory {
+  bool is_vector = false;
+  bool is_whole = false;  // the whole gradient as one region
+  int64_t numel = 0;
+  ErrorEvenness evenness;
+  std::vector<RegionTruth> truth;
+  std::vector<RegionError> plain;
+  std::vector<RegionError> other_plain;
+
+  bool LiveInEveryStep() const;
 };
 
 // Limits of: the root mean square over steps of norm, the absolute mean over (live) steps of slope, and the largest

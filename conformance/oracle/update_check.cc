@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 
 #include "conformance/contract/strict_json.h"
 #include "conformance/oracle/real_check.h"
@@ -45,8 +46,8 @@ class Findings {
     if (divergence_->quantity == quantity) ++divergence_->num_tensors;
   }
 
-  RealResult Result(const std::string& vacuous) const {
-    RealResult result{{check_, CheckOutcome::kPass, compared_, ""}, divergence_};
+  RealResult Result(const std::string& vacuous, const std::string& passing = "") const {
+    RealResult result{{check_, CheckOutcome::kPass, compared_, passing}, divergence_};
     if (divergence_) {
       result.check.outcome = CheckOutcome::kFail;
       result.check.detail = "step " + std::to_string(step_) + ": " + divergence_->quantity +
@@ -132,11 +133,10 @@ class UpdateCheck {
     }
     // An engine that updates nothing would pass where half of all weights do not visibly move.
     const bool visible = num_visible_ > 0 && 2 * num_visible_ >= num_trained_;
-    return findings_.Result(visible
-                                ? ""
-                                : "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
-                                      " of " + std::to_string(num_trained_) +
-                                      " master weights by more than rounding: an update could not be told from none");
+    const std::string vacuous = "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
+                                " of " + std::to_string(num_trained_) +
+                                " master weights by more than rounding: an update could not be told from none";
+    return findings_.Result(visible ? "" : vacuous, "nearest to its bound: " + nearest_ + ", " + Share() + " of it");
   }
 
  private:
@@ -227,6 +227,7 @@ class UpdateCheck {
         expected = Expected(kind, rule, tensor, i);
       }
       const bool exact = kind == TensorKind::kWeight || parameter.frozen;
+      if (!exact) KeepNearest(kind, parameter, values[i], expected);
       if (exact ? SameBits(values[i], expected.value) : expected.Holds(values[i])) continue;
       if (++num_wrong > 1) continue;
       first = "element " + std::to_string(i) + " is " + Text(values[i]) + ", " +
@@ -241,6 +242,19 @@ class UpdateCheck {
                   first + "; " + std::to_string(num_wrong) + " of " + std::to_string(values.size()) + " elements");
   }
 
+  std::string Share() const {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.3g", nearest_share_);
+    return text;
+  }
+
+  void KeepNearest(TensorKind kind, const ParameterSpec& parameter, double stored, const Bounded& expected) {
+    const double share = std::abs(stored - expected.value) / expected.bound;
+    if (!(share > nearest_share_)) return;
+    nearest_share_ = share;
+    nearest_ = std::string(contract::Name(kind)) + " of " + parameter.name;
+  }
+
   const contract::Case& spec_;
   const std::vector<RealParameterState>& before_;
   const int64_t num_updates_;
@@ -249,6 +263,8 @@ class UpdateCheck {
   Findings findings_;
   int64_t num_trained_ = 0;
   int64_t num_visible_ = 0;
+  double nearest_share_ = 0;
+  std::string nearest_;
 };
 
 void CheckUnchanged(TensorKind kind, const std::string& tensor, const std::vector<float>& before, DType storage,

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// CheckUpdate and CheckSkipped against updates that are written here a second time, in fp32 in several orders of
+// evaluation (all must pass), and against copies of them with one mistake each (all must fail, under the right name).
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <iostream>
+#include <limits>
+
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/testing/example_update.h"
+#include "conformance/oracle/update_formula.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::Case;
+using contract::DType;
+using contract::OptimizerKind;
+using contract::RealParameterState;
+using contract::TensorKind;
+using reports::CheckOutcome;
+
+RealResult Check(const ExampleUpdate& update) {
+  return CheckUpdate(update.spec, update.before, update.num_updates, update.after);
+}
+
+using Configure = void (*)(ExampleUpdate&);
+
+ExampleUpdate Make(Configure configure, uint64_t seed = 1) {
+  ExampleUpdate update;
+  configure(update);
+  MakeBefore(update, seed);
+  return update;
+}
+
+void Plain(ExampleUpdate&) {}
+void FirstStep(ExampleUpdate& update) { update.num_updates = 0; }
+void Sgd(ExampleUpdate& update) { update.spec.config.optimizer = OptimizerKind::kSgd; }
+void Momentum(ExampleUpdate& update) {
+  Sgd(update);
+  update.spec.config.params.momentum = 0.9;
+}
+void FirstMomentum(ExampleUpdate& update) {
+  Momentum(update);
+  update.num_updates = 0;
+}
+void Clipped(ExampleUpdate& update) { update.spec.config.gradient_clipping = 0.01; }
+void NotClipped(ExampleUpdate& update) { update.spec.config.gradient_clipping = 1e6; }
+void Bf16(ExampleUpdate& update) { update.spec.config.storage = DType::kBF16; }
+void Groups(ExampleUpdate& update) {
+  update.spec.config.groups = {{"*.bias", std::nullopt, 0.0}, {"*norm*", 3e-4, 0.0}, {"embed.*", 2e-3, std::nullopt}};
+}
+void WarmupInGroups(ExampleUpdate& update) {
+  Groups(update);
+  update.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 1e-5, 1e-3, 20, false};
+}
+void SmallEps(ExampleUpdate& update) { update.spec.config.params.eps = 1e-5; }
+void SgdClipped(ExampleUpdate& update) {
+  Momentum(update);
+  Clipped(update);
+}
+
+TEST(CheckUpdate, PassesEveryLegalOrderOfEvaluation) {
+  double nearest = 0;
+  for (Configure configure : {Plain, FirstStep, Sgd, Momentum, FirstMomentum, Clipped, NotClipped, Bf16, Groups,
+                              WarmupInGroups, SmallEps, SgdClipped}) {
+    for (int way = 0; way < 64; ++way) {
+      ExampleUpdate update = Make(configure, static_cast<uint64_t>(way));
+      Engine engine;
+      engine.lerp = way & 1;
+      engine.fused = way & 2;
+      engine.wide = way & 4;
+      engine.decay_with_step = way & 8;
+      engine.step_size = way & 16;
+      engine.powers_by_product = way & 32;
+      Execute(engine, update);
+      const RealResult result = Check(update);
+      ASSERT_EQ(result.check.outcome, CheckOutcome::kPass) << way << ": " << result.check.detail;
+      EXPECT_GT(result.check.compared, 2 * 1500);
+      const size_t comma = result.check.detail.rfind(", ");
+      nearest = std::max(nearest, std::stod(result.check.detail.substr(comma + 2)));
+    }
+  }
+  std::cout << "largest share of a bound: " << nearest << "\n";
+  EXPECT_GT(nearest, 0.2);  // or the bounds would be idle
+}
+
+struct Mistake {
+  const char* title;
+  Configure configure;
+  Engine engine;
+  const char* quantity;
+};
+
+TEST(CheckUpdate, FindsEachMistakeUnderTheRightName) {
+  const std::vector<Mistake> mistakes = {
+      {"O1: t advances twice", Plain, {.t_offset = 1}, "master"},
+      {"O1: t of the step before", Plain, {.t_offset = -1}, "master"},
+      {"O1: t of SGD's first step", FirstMomentum, {.t_offset = 1}, ""},  // the same where the buffer is zero
+      {"O2: epsilon inside the root", Plain, {.eps_inside = true}, "master"},
+      {"O3: decay coupled", Plain, {.decay_coupled = true}, "moment"},
+      {"O3: no decay", Plain, {.no_decay = true}, "master"},
+      {"O3: no decay in SGD", Momentum, {.no_decay = true}, "moment"},
+      {"O3: no decay in plain SGD", Sgd, {.no_decay = true}, "master"},
+      {"O4: no first correction", Plain, {.no_first_correction = true}, "master"},
+      {"O4: no second correction", Plain, {.no_second_correction = true}, "master"},
+      {"O4: no correction in the first step",
+       FirstStep,
+       {.no_first_correction = true, .no_second_correction = true},
+       "master"},
+      {"O5: lr and beta swapped", Plain, {.lr_is_beta = true}, "master"},
+      {"N1: max for min, crossed", Clipped, {.clip_max = true}, "moment"},
+      {"N1: max for min, not crossed", NotClipped, {.clip_max = true}, "moment"},
+      {"N2: no clipping", Clipped, {.no_clip = true}, "moment"},
+      {"N2: no clipping of momentum", SgdClipped, {.no_clip = true}, "moment"},
+      {"first moment from the unclipped gradient", Clipped, {.moment_from_unclipped = true}, "moment"},
+      {"P6: weights one step late", Bf16, {.stale_weight = true}, "weight"},
+      {"P6: weights one step late, fp32", Plain, {.stale_weight = true}, "weight"},
+      {"weights truncated, not rounded", Bf16, {.truncated_weight = true}, "weight"},
+      {"P7: nothing is updated", Plain, {.no_update = true}, "moment"},
+      {"P7: nothing is updated by SGD", Sgd, {.no_update = true}, "master"},
+      {"S2: the first group's lr for all", Groups, {.first_group_lr = true}, "master"},
+      {"S2: with warm-up", WarmupInGroups, {.first_group_lr = true}, "master"},
+      {"the step uses half of the gradient", Plain, {.gradient_factor = 0.5}, "moment"},
+      {"the step uses half of the gradient, SGD", Sgd, {.gradient_factor = 0.5}, "master"},
+      {"the step uses 1.0001 of the gradient", Plain, {.gradient_factor = 1.0001}, "moment"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    ExampleUpdate update = Make(mistake.configure);
+    Execute(mistake.engine, update);
+    const RealResult result = Check(update);
+    if (std::string(mistake.quantity).empty()) {
+      EXPECT_EQ(result.check.outcome, CheckOutcome::kPass) << mistake.title << result.check.detail;
+      continue;
+    }
+    ASSERT_EQ(result.check.outcome, CheckOutcome::kFail) << mistake.title;
+    ASSERT_TRUE(result.divergence) << mistake.title;
+    EXPECT_EQ(result.divergence->quantity, mistake.quantity) << mistake.title << ": " << result.check.detail;
+    EXPECT_EQ(result.divergence->step, 9);
+    EXPECT_FALSE(result.divergence->tensor.empty());
+  }
+}
+
+TEST(CheckUpdate, BoundsTheMasterWeightFarBelowAStep) {
+  for (Configure configure : {Plain, FirstStep, Clipped, Bf16}) {
+    ExampleUpdate update = Make(configure);
+    Execute({}, update);
+    UpdateRule rule;
+    rule.params = update.spec.config.params;
+    rule.t = update.num_updates + 1;
+    double largest = 0;
+    for (size_t id = 0; id < update.before.size(); ++id) {
+      for (size_t i = 0; i < update.after.of(TensorKind::kMoment)[id].size(); ++i) {
+        const Bounded next =
+            NextMaster(rule, {update.before[id].master[i], 0, 0, 0}, update.after.of(TensorKind::kMoment)[id][i],
+                       update.after.of(TensorKind::kSecondMoment)[id][i]);
+        largest = std::max(largest, next.bound);
+      }
+    }
+    EXPECT_LT(largest, 0.01 * rule.params.lr);
+  }
+}
+
+TEST(CheckUpdate, FindsOneWrongElementOfEachQuantityAndNamesTheTensor) {
+  for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+    for (size_t id = 0; id < Make(Plain).before.size(); ++id) {
+      ExampleUpdate update = Make(Plain);
+      Execute({}, update);
+      std::vector<double>& values = update.after.of(kind)[id];
+      if (values.empty()) continue;
+      values.back() = static_cast<float>(values.back() * (1 + 1e-4) + (kind == TensorKind::kMaster ? 2e-5 : 1e-30));
+      // A wrong master weight is not what the weight was rounded from: the weight is judged by the one that is stored.
+      if (kind == TensorKind::kMaster) update.after.of(TensorKind::kWeight)[id].back() = values.back();
+      const RealResult result = Check(update);
+      ASSERT_TRUE(result.divergence) << contract::Name(kind) << " " << id;
+      EXPECT_EQ(result.divergence->quantity, contract::Name(kind));
+      EXPECT_EQ(result.divergence->tensor, contract::Parameters(update.spec.model)[id].name);
+      EXPECT_EQ(result.divergence->num_tensors, 1);
+    }
+  }
+}
+
+TEST(CheckUpdate, NeverPassesNaN) {
+  for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+    ExampleUpdate update = Make(Plain);
+    Execute({}, update);
+    update.after.of(kind)[1][3] = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
+  }
+  ExampleUpdate update = Make(Plain);
+  Execute({}, update);
+  update.after.real.gradient_norm = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
+  update.after.real.lr[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Check(update).divergence->quantity, "lr");
+}
+
+TEST(CheckUpdate, DemandsTheScheduledLrTheNormAndThatNothingFrozenMoves) {
+  ExampleUpdate update = Make(WarmupInGroups);
+  Execute({}, update);
+  update.after.real.lr[2] *= 1.00001;
+  EXPECT_EQ(Check(update).divergence->quantity, "lr");
+  Execute({}, update);
+  update.after.real.lr.pop_back();
+  EXPECT_EQ(Check(update).divergence->quantity, "lr");
+  Execute({}, update);
+  update.after.real.gradient_norm *= 1.001;
+  EXPECT_EQ(Check(update).divergence->quantity, "gradient_norm");
+  Execute({}, update);
+  update.after.real.skipped = true;
+  EXPECT_EQ(Check(update).divergence->quantity, "skipped");
+  Execute({}, update);
+  const size_t frozen = 8;  // layers.0.norm2.weight
+  for (TensorKind kind : {TensorKind::kMaster, TensorKind::kWeight}) {
+    double& value = update.after.of(kind)[frozen][11];
+    value = std::nextafterf(static_cast<float>(value), 2.0f);
+  }
+  ASSERT_TRUE(Check(update).divergence);
+  EXPECT_EQ(Check(update).divergence->tensor, "layers.0.norm2.weight");
+  EXPECT_NE(Check(update).check.detail.find("frozen at"), std::string::npos);
+}
+
+TEST(CheckUpdate, DemandsThatAGradientThatIsNotFiniteIsSkipped) {
+  ExampleUpdate update = Make(Plain);
+  Execute({}, update);
+  update.after.of(TensorKind::kGradient)[0][0] = HUGE_VAL;
+  EXPECT_EQ(Check(update).divergence->quantity, "gradient");
+}
+
+TEST(CheckUpdate, IsVacuousWhereNothingMovesVisibly) {
+  const auto outcome = [](Configure configure) {
+    ExampleUpdate update = Make(configure);
+    Execute({}, update);
+    return Check(update).check.outcome;
+  };
+  EXPECT_EQ(outcome([](ExampleUpdate& update) { update.spec.config.params.lr = 0; }), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome([](ExampleUpdate& update) { update.spec.config.params.lr = 1e-9; }), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome([](ExampleUpdate& update) {
+              update.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0, 1e-3, 1000, false};
+              update.spec.first_step = 0;
+            }),
+            CheckOutcome::kPass);  // step 9 of the warm-up has an lr
+}
+
+TEST(CheckUpdate, FailsWhenTensorsAreMissingOrHaveAnotherSize) {
+  for (TensorKind kind : contract::kTensorKinds) {
+    ExampleUpdate update = Make(Plain);
+    Execute({}, update);
+    update.after.of(kind)[2].pop_back();
+    EXPECT_EQ(Check(update).divergence->quantity, contract::Name(kind));
+    update.after.of(kind).clear();
+    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
+  }
+  ExampleUpdate update = Make(Plain);
+  Execute({}, update);
+  update.before.pop_back();
+  EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
+}
+
+TEST(ScheduledLr, FollowsTheDocumentedWarmup) {
+  contract::RunConfig config;
+  config.params.lr = 1e-3;
+  config.groups = {{"a", 2e-3, std::nullopt}, {"b", std::nullopt, 0.5}};
+  config.schedule = {contract::Schedule::Kind::kWarmup, 1e-4, 1e-3, 8, true};
+  const auto lr = [&](int64_t step, size_t group) { return ScheduledLr(config, step)[group].value; };
+  EXPECT_DOUBLE_EQ(lr(0, 0), 1e-4);
+  EXPECT_DOUBLE_EQ(lr(1, 0), 1e-4);
+  EXPECT_DOUBLE_EQ(lr(2, 0), 1e-4 + 9e-4 / 8);
+  EXPECT_DOUBLE_EQ(lr(9, 0), 1e-3);
+  EXPECT_DOUBLE_EQ(lr(500, 1), 2e-3);
+  EXPECT_DOUBLE_EQ(lr(500, 2), 1e-3);
+  config.schedule.linear = false;
+  EXPECT_DOUBLE_EQ(lr(4, 0), 1e-4 + 9e-4 * std::log(4) / std::log(8));
+  for (int64_t length : {0, 1, 2}) {
+    config.schedule.warmup_num_steps = length;
+    EXPECT_DOUBLE_EQ(lr(1, 0), 1e-4) << length;
+    EXPECT_DOUBLE_EQ(lr(3, 0), 1e-3) << length;
+  }
+}
+
+ExampleUpdate SkippedStep(Configure configure) {
+  ExampleUpdate update = Make(configure);
+  Execute({.no_update = true}, update);
+  update.after.of(TensorKind::kGradient)[3][5] = HUGE_VAL;
+  update.after.real.gradient_norm = std::numeric_limits<double>::quiet_NaN();
+  update.after.real.skipped = true;
+  return update;
+}
+
+RealResult Skip(const ExampleUpdate& update) { return CheckSkipped(update.spec, update.before, update.after); }
+
+TEST(CheckSkipped, PassesAStepThatChangedNothingAndCounts) {
+  for (Configure configure : {Plain, Sgd, Momentum, Bf16}) {
+    const RealResult result = Skip(SkippedStep(configure));
+    EXPECT_EQ(result.check.outcome, CheckOutcome::kPass) << result.check.detail;
+    EXPECT_GT(result.check.compared, 2 * 1000);
+    EXPECT_EQ(result.check.name, "skip");
+  }
+}
+
+TEST(CheckSkipped, FindsOneBitThatChanged) {
+  for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+    ExampleUpdate update = SkippedStep(Plain);
+    double& value = update.after.of(kind)[2].back();
+    value = std::nextafterf(static_cast<float>(value), 2.0f);
+    const RealResult result = Skip(update);
+    ASSERT_TRUE(result.divergence) << contract::Name(kind);
+    EXPECT_EQ(result.divergence->quantity, contract::Name(kind));
+    EXPECT_EQ(result.divergence->tensor, "layers.0.norm1.weight");
+  }
+}
+
+TEST(CheckSkipped, FailsUnlessTheStepSaysSoAndHadAReason) {
+  ExampleUpdate update = SkippedStep(Plain);
+  update.after.real.skipped = false;
+  EXPECT_EQ(Skip(update).divergence->quantity, "skipped");
+  update = SkippedStep(Plain);
+  update.after.real.gradient_norm = 3;
+  EXPECT_EQ(Skip(update).divergence->quantity, "gradient_norm");
+  update = SkippedStep(Plain);
+  update.after.of(TensorKind::kGradient)[3][5] = 1;
+  EXPECT_EQ(Skip(update).check.outcome, CheckOutcome::kFail);
+  EXPECT_EQ(CheckSkipped(update.spec, {}, update.after).check.outcome, CheckOutcome::kFail);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance
