@@ -83,30 +83,34 @@ std::string Line(const CaseRecord& entry) {
   return fmt::format("{:<12}{}  {:.2f} s\n", reports::Name(entry.verdict), entry.id, entry.seconds);
 }
 
-// Cases that the engine declined for the same reason are one line.
-std::string Declined(const Record& record) {
-  std::map<std::string, int64_t> reasons;
+// Cases that were not run for the same reason are one line.
+std::string NotRun(const Record& record) {
+  std::map<std::pair<Verdict, std::string>, int64_t> reasons;
+  bool declined = false;
   for (const CaseRecord& entry : record.cases) {
-    if (entry.verdict == Verdict::kUnsupported && !entry.expected_unsupported) ++reasons[entry.message];
+    const bool unexpected = entry.verdict == Verdict::kUnsupported && !entry.expected_unsupported;
+    if (unexpected || entry.verdict == Verdict::kNotRun) ++reasons[{entry.verdict, entry.message}];
+    declined |= unexpected;
   }
   std::string text;
-  for (const auto& [reason, count] : reasons) {
-    text += fmt::format("UNSUPPORTED {}: {}\n", Counted(count, "case"), reason);
+  for (const auto& [key, count] : reasons) {
+    text += fmt::format("{:<12}{}: {}\n", reports::Name(key.first), Counted(count, "case"), key.second);
   }
-  if (!text.empty()) text += "            --expect-unsupported PATTERN names cases that the engine may decline\n";
+  if (declined) text += "            --expect-unsupported PATTERN names cases that the engine may decline\n";
   return text;
 }
 
 std::string Findings(const Record& record, bool verbose) {
   std::string text;
   for (const CaseRecord& entry : record.cases) {
-    const bool quiet = entry.verdict == Verdict::kPass || entry.verdict == Verdict::kUnsupported;
+    const bool quiet =
+        entry.verdict == Verdict::kPass || entry.verdict == Verdict::kUnsupported || entry.verdict == Verdict::kNotRun;
     if (quiet && !verbose) continue;
     text += Line(entry);
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
-    if (!quiet && entry.verdict != Verdict::kNotRun) text += fmt::format("            {}\n", entry.reproduce);
+    if (!quiet) text += fmt::format("            {}\n", entry.reproduce);
   }
-  text += Declined(record);
+  text += NotRun(record);
   return text.empty() ? "" : "\n" + text;
 }
 
