@@ -49,7 +49,7 @@ class Verification {
   reports::Record Run() {
     MakeLists();
     DescribeEngines();
-    Truths truths(plan_.list, Problems(), options_.plan);
+    Truths truths(plan_.list, Problems(), options_.plan, source_);
     Schedule first(source_, options_.work_dir / "first");
     truths.ScheduleTrajectories(reference_, first);
     RunAll(first);
