@@ -24,12 +24,16 @@ struct Row {
   int64_t min_ranks = 0;
   int64_t max_ranks = 0;
   int64_t steps = 0;
-  int64_t compared = 0;  // by the check "exact"
+  int64_t compared = 0;  // by the checks of values
 };
 
 std::string Axis(const CaseRecord& entry, const char* name) {
   const auto found = entry.axes.find(name);
   return found == entry.axes.end() ? "" : found->second;
+}
+
+bool IsOfValues(const std::string& check) {
+  return check == "exact" || check == "gradient" || check == "update" || check == "relation";
 }
 
 std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
@@ -41,7 +45,7 @@ std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
     row.max_ranks = std::max(row.max_ranks, entry.ranks);
     row.steps = std::max(row.steps, entry.steps);
     for (const reports::CheckRecord& check : entry.checks) {
-      if (check.name == "exact") row.compared += check.compared;
+      if (IsOfValues(check.name)) row.compared += check.compared;
     }
   }
   return rows;
@@ -64,8 +68,8 @@ std::string OtherVerdicts(const reports::VerdictTotals& totals) {
 
 // The last column may be of any width.
 std::string CaseTable(const Record& record) {
-  constexpr const char* kFormat = "{:<18} {:<11} {:>5} {:>5} {:>8} {:>5} {:>5}  {}\n";
-  std::string text = fmt::format(kFormat, "engine", "problem", "ranks", "steps", "digests", "cases", "PASS", "other");
+  constexpr const char* kFormat = "{:<18} {:<16} {:>5} {:>5} {:>8} {:>5} {:>5}  {}\n";
+  std::string text = fmt::format(kFormat, "engine", "problem", "ranks", "steps", "compared", "cases", "PASS", "other");
   for (const auto& [key, row] : Rows(record)) {
     const std::string ranks = row.min_ranks == row.max_ranks ? std::to_string(row.max_ranks)
                                                              : fmt::format("{}-{}", row.min_ranks, row.max_ranks);
@@ -79,30 +83,34 @@ std::string Line(const CaseRecord& entry) {
   return fmt::format("{:<12}{}  {:.2f} s\n", reports::Name(entry.verdict), entry.id, entry.seconds);
 }
 
-// Cases that the engine declined for the same reason are one line.
-std::string Declined(const Record& record) {
-  std::map<std::string, int64_t> reasons;
+// Cases that were not run for the same reason are one line.
+std::string NotRun(const Record& record) {
+  std::map<std::pair<Verdict, std::string>, int64_t> reasons;
+  bool declined = false;
   for (const CaseRecord& entry : record.cases) {
-    if (entry.verdict == Verdict::kUnsupported && !entry.expected_unsupported) ++reasons[entry.message];
+    const bool unexpected = entry.verdict == Verdict::kUnsupported && !entry.expected_unsupported;
+    if (unexpected || entry.verdict == Verdict::kNotRun) ++reasons[{entry.verdict, entry.message}];
+    declined |= unexpected;
   }
   std::string text;
-  for (const auto& [reason, count] : reasons) {
-    text += fmt::format("UNSUPPORTED {}: {}\n", Counted(count, "case"), reason);
+  for (const auto& [key, count] : reasons) {
+    text += fmt::format("{:<12}{}: {}\n", reports::Name(key.first), Counted(count, "case"), key.second);
   }
-  if (!text.empty()) text += "            --expect-unsupported PATTERN names cases that the engine may decline\n";
+  if (declined) text += "            --expect-unsupported PATTERN names cases that the engine may decline\n";
   return text;
 }
 
 std::string Findings(const Record& record, bool verbose) {
   std::string text;
   for (const CaseRecord& entry : record.cases) {
-    const bool quiet = entry.verdict == Verdict::kPass || entry.verdict == Verdict::kUnsupported;
+    const bool quiet =
+        entry.verdict == Verdict::kPass || entry.verdict == Verdict::kUnsupported || entry.verdict == Verdict::kNotRun;
     if (quiet && !verbose) continue;
     text += Line(entry);
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
-    if (!quiet && entry.verdict != Verdict::kNotRun) text += fmt::format("            {}\n", entry.reproduce);
+    if (!quiet) text += fmt::format("            {}\n", entry.reproduce);
   }
-  text += Declined(record);
+  text += NotRun(record);
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -124,15 +132,19 @@ Record Printable(Record record) {
   return record;
 }
 
-// What the truths showed about their own sensitivity, once per problem.
+// What the truths showed about their own sensitivity, once per problem, and for real families once per storage type.
 std::string Sensitivity(const Record& record) {
   std::string text;
   std::set<std::string> seen;
   for (const CaseRecord& entry : record.cases) {
     for (const reports::CheckRecord& check : entry.checks) {
-      if (check.name != "liveness" && check.name != "amplification") continue;
-      if (!seen.insert(Axis(entry, "problem") + check.name).second) continue;
-      text += fmt::format("  {:<12}{}\n", Axis(entry, "problem"), check.detail);
+      const bool by_storage = check.name == "gradient";
+      if (!by_storage && check.name != "liveness" && check.name != "amplification" && check.name != "truth") continue;
+      if (check.outcome != CheckOutcome::kPass) continue;
+      const std::string storage = by_storage ? Axis(entry, "storage") : "";
+      if (!seen.insert(Axis(entry, "problem") + check.name + storage).second) continue;
+      text +=
+          fmt::format("  {:<17}{}{}\n", Axis(entry, "problem"), storage.empty() ? "" : storage + ": ", check.detail);
     }
   }
   return text.empty() ? "" : "\nCould these checks have failed?\n" + text;

@@ -329,6 +329,16 @@ class ForeignEngines(Case):
                               "--engine", self.engine("hangs", {"describe": "time.sleep(100)"}))
         self.assert_refused(done, 4, "hangs")
 
+    def test_an_engine_that_says_environment_is_not_run(self):
+        engine = self.engine("absent", {"describe": "sys.exit(print('no accelerator', file=sys.stderr) or 4)"})
+        for arguments in ((), ("--require",)):
+            done, record = self.verify("--filter", FILTER, "--engine", engine, *arguments)
+            self.assertEqual((done.returncode, done.stderr), (1, ""), "nothing passed")
+            self.assertEqual({case["verdict"] for case in record["cases"]}, {"NOT_RUN"})
+            lines = [line for line in done.stdout.splitlines() if line.startswith("NOT_RUN")]
+            self.assertEqual(len(lines), 1, done.stdout)
+            self.assertRegex(lines[0], r"^NOT_RUN +\d+ cases: .*absent: describe: .*exit code 4.*no accelerator$")
+
     def check_one_bad_case(self, how, message, *arguments):
         ids = run("verify", "--list", "--filter", FILTER).stdout.split()
         engine = self.engine("engine", {"run": f"""

@@ -80,6 +80,40 @@ TEST(CompareExactly, FindsAWrongLossAndAWrongTokenCount) {
   EXPECT_EQ(Compare(candidate).divergence->quantity, "tokens");
 }
 
+// A rank that goes wrong alone is held for the truth by nobody: the first rank is right, and is what is kept.
+TEST(CompareExactly, NamesTheStepInWhichARankFirstDiffersFromTheTruth) {
+  for (int64_t wrong : {0, 1, 2}) {
+    auto traces = ExampleTraces(3, 0);
+    traces[static_cast<size_t>(wrong)].steps[1].of(TensorKind::kMaster)[4].digest.hash += 1;
+    // One step later it has spread to all ranks.
+    for (contract::Trace& trace : traces) trace.steps[2].of(TensorKind::kGradient)[7].digest.hash += 1;
+    const ExactResult result =
+        CompareExactly(ExampleCase(1).model, ExampleRun(), MergeTraces(ExampleCase(3), traces).run);
+    ASSERT_TRUE(result.divergence) << wrong;
+    EXPECT_EQ(result.divergence->step, 1) << wrong;
+    EXPECT_EQ(result.divergence->quantity, "master") << wrong;
+    EXPECT_EQ(result.divergence->tensor, contract::Parameters(ExampleCase(1).model)[4].name) << wrong;
+    if (wrong > 0) {
+      EXPECT_NE(result.check.detail.find("on rank " + std::to_string(wrong)), std::string::npos) << result.check.detail;
+    }
+  }
+}
+
+TEST(CompareExactly, NamesTheRankThatStatesAnotherLossOrTokenCount) {
+  auto traces = ExampleTraces(3, 0);
+  traces[2].steps[1].loss += 1;
+  const auto compare = [&] {
+    return CompareExactly(ExampleCase(1).model, ExampleRun(), MergeTraces(ExampleCase(3), traces).run);
+  };
+  ASSERT_TRUE(compare().divergence);
+  EXPECT_EQ(compare().divergence->step, 1);
+  EXPECT_EQ(compare().divergence->quantity, "loss");
+  EXPECT_NE(compare().check.detail.find("on rank 2"), std::string::npos) << compare().check.detail;
+  traces[1].steps[0].tokens += 1;
+  EXPECT_EQ(compare().divergence->quantity, "tokens");
+  EXPECT_EQ(compare().divergence->step, 0);
+}
+
 TEST(CompareExactly, NeverPassesNaN) {
   RunDigest candidate = ExampleRun();
   candidate.steps[0].loss = std::numeric_limits<double>::quiet_NaN();

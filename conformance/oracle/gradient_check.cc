@@ -266,6 +266,7 @@ class Comparison {
     if (!whole) compared_ += history.numel * static_cast<int64_t>(errors.size());
     // Where all of a region that has a gradient could be missing, passing says nothing.
     const bool live = !whole && history.LiveInEveryStep();
+    if (live) coarsest_slope_ = std::max(coarsest_slope_, limits_[r].slope);
     if (live && !(std::min(limits_[r].norm, limits_[r].slope) < 1)) {
       blind_ = name + ": the plain engines' errors are so large (norm " + Text(limits_[r].plain_norm) +
                ") that a gradient of zero would pass";
@@ -282,7 +283,8 @@ class Comparison {
 
   std::string Summary() const {
     return std::to_string(regions_.size()) + " regions, " + std::to_string(candidate_.size()) +
-           " steps; nearest to its limit: " + worst_ + ", " + Text(worst_share_) + " of it";
+           " steps; nearest to its limit: " + worst_ + ", " + Text(worst_share_) +
+           " of it; a factor is found in every region from 1 +- " + Text(coarsest_slope_) + " on";
   }
 
   const contract::ModelSpec& model_;
@@ -292,6 +294,7 @@ class Comparison {
   const std::vector<RegionLimit>& limits_;
   int64_t compared_ = 0;
   double worst_share_ = -1;
+  double coarsest_slope_ = 0;  // of the regions that have a gradient in every step
   std::string worst_;
   std::string blind_;
   std::optional<Divergence> divergence_;

@@ -81,10 +81,12 @@ double DegreesOf(const RegionHistory& region, const ClassShape& shape) {
   return std::clamp(kNormalKurtosis * count / kurtosis, 1.0, count);
 }
 
-// How much more the two plain engines differ from each other, over all regions, than the regions' degrees of freedom
-// explain; at least 1. The logarithm of a ratio of two independent norms has twice the variance of one.
-double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
-  double sum = 0;
+// The factor by which the two plain engines differ beyond chance, in root mean square of its logarithm over all regions:
+// what remains of the variance of the logarithms of their ratios when that of norms with so many degrees of freedom
+// (twice, for two norms) is taken off. A property of engines, not a draw: in bf16 one may add up a bias's gradient in
+// bf16 and another in fp32. At least 1.
+double SystematicSpread(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
+  double excess = 0;
   double count = 0;
   for (const RegionHistory& region : regions) {
     const double plain = PooledNorm(region, &RegionHistory::plain);
@@ -92,10 +94,10 @@ double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& 
     if (region.is_whole || !(plain > 0 && other > 0)) continue;
     const double log_ratio = std::log(plain / other);
     const double degrees = DegreesOf(region, region.is_vector ? vectors : matrices);
-    sum += log_ratio * log_ratio / (2 * LogSpreadOfDegrees(degrees));
+    excess += log_ratio * log_ratio - 2 * LogSpreadOfDegrees(degrees);
     ++count;
   }
-  return count > 0 ? std::max(1.0, sum / count) : 1;
+  return count > 0 ? std::exp(std::sqrt(std::max(0.0, excess / count))) : 1;
 }
 
 RegionLimit LimitOf(const RegionHistory& region, double degrees, double alignment, double half_ulp,
@@ -143,13 +145,13 @@ std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, co
                                       double engine_spread) {
   const ClassShape vectors = ShapeOf(regions, true);
   const ClassShape matrices = ShapeOf(regions, false);
-  const double overdispersion = Overdispersion(regions, vectors, matrices);
+  const double spread = engine_spread * SystematicSpread(regions, vectors, matrices);
   std::vector<RegionLimit> limits;
   for (const RegionHistory& region : regions) {
     const ClassShape& shape = region.is_vector ? vectors : matrices;
-    const double degrees = std::max(1.0, DegreesOf(region, shape) / overdispersion);
+    const double degrees = DegreesOf(region, shape);
     const double alignment = std::max(shape.alignment, region.is_whole ? Alignment(region) : 0);
-    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), engine_spread));
+    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), spread));
   }
   return limits;
 }

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "conformance/oracle/testing/example_run.h"
+#include "conformance/oracle/testing/example_step.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -96,6 +99,132 @@ TEST(MergeTraces, FailsWhenRanksStateDifferentLossOrTokens) {
   traces = ExampleTraces(2, 0);
   traces[1].steps[3].tokens += 1;
   ExpectFail(MergeTraces(ExampleCase(2), traces), "replicas", "tokens");
+}
+
+TEST(MergeTraces, KeepsWhatARankHoldsOrStatesOtherwiseThanTheFirst) {
+  auto traces = ExampleTraces(3, 0);
+  contract::Digest& digest = traces[2].steps[1].of(TensorKind::kWeight)[1].digest;
+  digest.Add(3, 17);
+  traces[1].steps[2].loss += 1;
+  const RunDigest run = MergeTraces(ExampleCase(3), traces).run;
+  EXPECT_TRUE(run.steps[0].other_digests.empty() && run.steps[0].other_scalars.empty());
+  ASSERT_EQ(run.steps[1].other_digests.size(), 1u);
+  const RankDigest& other = run.steps[1].other_digests[0];
+  EXPECT_EQ(other.rank, 2);
+  EXPECT_EQ(other.kind, TensorKind::kWeight);
+  EXPECT_EQ(other.tensor, 1u);
+  EXPECT_EQ(other.digest, digest);  // the slice is the whole tensor
+  ASSERT_EQ(run.steps[2].other_scalars.size(), 1u);
+  EXPECT_EQ(run.steps[2].other_scalars[0].rank, 1);
+  EXPECT_EQ(run.steps[2].other_scalars[0].loss, run.steps[2].loss + 1);
+}
+
+TEST(MergeTraces, PutsAnotherSliceInThePlaceOfTheFirstInTheWholeTensor) {
+  // Ranks 1 and 2 hold the same second half; rank 2's has one element that differs.
+  auto traces = ExampleTraces(2, 1);
+  traces.push_back(traces[1]);
+  contract::Case spec = ExampleCase(3, 1);
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    traces[static_cast<size_t>(rank)].rank = rank;
+    traces[static_cast<size_t>(rank)].world = 3;
+    traces[static_cast<size_t>(rank)].config = spec.config;
+  }
+  const contract::Digest whole = MergeTraces(spec, traces).run.steps[0].tensors[0][0];
+  traces[2].steps[0].of(TensorKind::kGradient)[0].digest.Add(20, 5);
+  contract::Digest expected = whole;
+  expected.Add(20, 5);
+  const RunDigest run = MergeTraces(spec, traces).run;
+  EXPECT_EQ(run.steps[0].tensors[0][0], whole);
+  ASSERT_EQ(run.steps[0].other_digests.size(), 1u);
+  EXPECT_EQ(run.steps[0].other_digests[0].digest, expected);
+}
+
+// A run of gpt2 with one frozen parameter, whole on every rank.
+std::pair<contract::Case, std::vector<Trace>> RealRun(int64_t world) {
+  contract::Case spec = ExampleRealCase();
+  spec.config.data_degree = world;
+  spec.config.train_batch_size = 6 * world;
+  spec.first_step = 5;
+  spec.steps = 3;
+  std::vector<Trace> traces;
+  for (int64_t rank = 0; rank < world; ++rank) {
+    Trace& trace = traces.emplace_back(Trace{"example", rank, world, spec.config, {}, true});
+    for (int64_t step = 5; step < 8; ++step) {
+      contract::StepRecord& record = trace.steps.emplace_back();
+      record.step = step;
+      record.loss = 2;
+      record.tokens = 30;
+      record.real = contract::RealStep{{1e-3}, 0.5, false};
+      for (TensorKind kind : contract::kTensorKinds) {
+        for (const auto& parameter : contract::Parameters(spec.model)) {
+          if (parameter.frozen && kind != TensorKind::kMaster && kind != TensorKind::kWeight) continue;
+          record.of(kind).push_back({parameter.name, 0, parameter.numel(), {}});
+          record.of(kind).back().digest.AddBits(step, static_cast<uint64_t>(parameter.tensor_id));
+        }
+      }
+    }
+  }
+  return {spec, traces};
+}
+
+TEST(MergeTraces, CarriesTheNumbersOfARealStepAndTheStepsName) {
+  const auto [spec, traces] = RealRun(2);
+  const MergedRun merged = MergeTraces(spec, traces);
+  for (const auto& check : merged.checks) EXPECT_NE(check.outcome, CheckOutcome::kFail) << check.detail;
+  ASSERT_EQ(merged.run.steps.size(), 3u);
+  EXPECT_EQ(merged.run.steps[2].step, 7);
+  ASSERT_TRUE(merged.run.steps[2].real);
+  EXPECT_EQ(merged.run.steps[2].real->gradient_norm, 0.5);
+}
+
+TEST(MergeTraces, ComparesLrNormAndSkippedOverRanks) {
+  const auto detail = [](auto change) {
+    auto [spec, traces] = RealRun(3);
+    change(*traces[2].steps[1].real);
+    const MergedRun merged = MergeTraces(spec, traces);
+    EXPECT_EQ(CheckOf(merged, "replicas").outcome, CheckOutcome::kFail);
+    EXPECT_EQ(merged.run.steps[1].other_scalars.size(), 1u);
+    return CheckOf(merged, "replicas").detail;
+  };
+  EXPECT_EQ(detail([](contract::RealStep& real) { real.lr[0] = 2; }), "step 6: rank 2 states another lr than rank 0");
+  EXPECT_EQ(detail([](contract::RealStep& real) { real.gradient_norm = 2; }),
+            "step 6: rank 2 states another gradient_norm than rank 0");
+  EXPECT_EQ(detail([](contract::RealStep& real) { real.gradient_norm = HUGE_VAL; }),
+            "step 6: rank 2 states another gradient_norm than rank 0");
+  EXPECT_EQ(detail([](contract::RealStep& real) { real.skipped = true; }),
+            "step 6: rank 2 states another skipped than rank 0");
+}
+
+TEST(MergeTraces, DemandsTheNumbersOfARealStep) {
+  auto [spec, traces] = RealRun(1);
+  traces[0].steps[0].real.reset();
+  ExpectFail(MergeTraces(spec, traces), "trace", "states no lr");
+  traces = RealRun(1).second;
+  traces[0].steps[0].real->lr.push_back(1);
+  ExpectFail(MergeTraces(spec, traces), "trace", "2 lr for 1 groups");
+}
+
+TEST(MergeTraces, FailsOnAGradientOrMomentOfAFrozenParameter) {
+  for (TensorKind kind : {TensorKind::kGradient, TensorKind::kMoment, TensorKind::kSecondMoment}) {
+    auto [spec, traces] = RealRun(1);
+    traces[0].steps[1].of(kind).push_back({"layers.0.norm2.weight", 0, 12, {}});
+    ExpectFail(MergeTraces(spec, traces), "trace", "layers.0.norm2.weight is not one of this case");
+  }
+}
+
+TEST(MergeTraces, TakesATraceThatResumesInsideItsSteps) {
+  auto [spec, traces] = RealRun(2);
+  spec.resume = true;
+  for (Trace& trace : traces) trace.steps.erase(trace.steps.begin());
+  const MergedRun merged = MergeTraces(spec, traces);
+  for (const auto& check : merged.checks) EXPECT_NE(check.outcome, CheckOutcome::kFail) << check.detail;
+  EXPECT_EQ(merged.run.steps.front().step, 6);
+  traces[1].steps.erase(traces[1].steps.begin());
+  ExpectFail(MergeTraces(spec, traces), "trace", "rank 1: trace has 1 steps");
+  for (Trace& trace : traces) trace.steps.resize(1);
+  ExpectFail(MergeTraces(spec, traces), "trace", "the first step is 6; the case begins at 7");
+  spec.resume = false;
+  ExpectFail(MergeTraces(spec, traces), "trace", "trace has 1 steps; the case has 3");
 }
 
 TEST(MergeTraces, FailsWhenCollectivesDifferInOrder) {

@@ -133,11 +133,10 @@ class UpdateCheck {
     }
     // An engine that updates nothing would pass where half of all weights do not visibly move.
     const bool visible = num_visible_ > 0 && 2 * num_visible_ >= num_trained_;
-    return findings_.Result(visible
-                                ? ""
-                                : "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
-                                      " of " + std::to_string(num_trained_) +
-                                      " master weights by more than rounding: an update could not be told from none");
+    const std::string vacuous = "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
+                                " of " + std::to_string(num_trained_) +
+                                " master weights by more than rounding: an update could not be told from none";
+    return findings_.Result(visible ? "" : vacuous, "nearest to its bound: " + nearest_ + ", " + Share() + " of it");
   }
 
  private:

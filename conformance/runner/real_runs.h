@@ -14,8 +14,9 @@
 
 namespace plumbline::conformance {
 
-// Steps that begin at an injected state: the first three, where counters and schedules go wrong, and a late one.
-inline constexpr int64_t kInjectedSteps[] = {0, 1, 2, 11};
+// Steps that begin at an injected state: the first three, where counters and schedules go wrong, and later ones. Eight, so
+// that the errors of the plain engines in bf16 are known well enough for a limit (docs/tolerance.md).
+inline constexpr int64_t kInjectedSteps[] = {0, 1, 2, 4, 7, 11, 14, 17};
 // The saving run ends with its save, half way through the trajectory.
 inline constexpr int64_t kSavedStep = 9;
 

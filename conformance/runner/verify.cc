@@ -123,8 +123,11 @@ class Verification {
       return Engine{program, Describe(program, options_.plan.timeout_s)};
     };
     reference_ = describe({options_.engines.reference, {}});
-    candidate_ =
-        describe(options_.foreign_engine ? *options_.foreign_engine : EngineProgram{options_.engines.optimized, {}});
+    if (options_.foreign_engine) {
+      DescribeForeignEngine(*options_.foreign_engine);
+    } else {
+      candidate_ = describe({options_.engines.optimized, {}});
+    }
     // The witness is also the yardstick of the real families.
     const std::set<int> problems = Problems();
     const bool real = std::any_of(problems.begin(), problems.end(), [&](int problem) {
@@ -134,6 +137,18 @@ class Verification {
                                      [](const PlannedCase& entry) { return entry.role == Role::kWitness; });
     if (witness || real) witness_ = describe({options_.engines.torch_eager, {}});
     if (options_.run_defects) switchable_ = describe({options_.engines.optimized_defects, {}});
+  }
+
+  // An engine that says exit code 4 lacks something on this machine, a device or a library: its cases are NOT_RUN.
+  void DescribeForeignEngine(const EngineProgram& program) {
+    candidate_.program = program;
+    try {
+      candidate_.description = Describe(program, options_.plan.timeout_s);
+    } catch (const contract::Error& error) {
+      if (error.code() != contract::ErrorCode::kEnvironment) throw;
+      candidate_.description.name = program.program.filename().string();
+      absent_ = error.what();
+    }
   }
 
   // Cases that the description declines are not started. The others are dealt to a few starts, so that all jobs have
@@ -150,6 +165,7 @@ class Verification {
     for (size_t i = 0; i < plan_.cases.size(); ++i) {
       const PlannedCase& entry = plan_.cases[i];
       const Engine& engine = EngineOf(entry.role);
+      if (absent_ && entry.role == Role::kCandidate) continue;
       declined_[i] = Declined(engine.description, entry.spec);
       if (declined_[i]) continue;
       trials_[i] = truths.MakeTrial(entry, engine.description);
@@ -183,9 +199,9 @@ class Verification {
              [&](size_t number, const CaseOutcome& outcome) {
                const ScheduledRun& run = schedule.runs()[number];
                run.task->Take(run.index, run.out_dir, outcome);
-               if (!run.keep) {
+               for (const std::filesystem::path& dir : schedule.Unneeded(number)) {
                  std::error_code ignored;  // a folder that stays is removed with work_dir
-                 std::filesystem::remove_all(run.out_dir, ignored);
+                 std::filesystem::remove_all(dir, ignored);
                }
                const std::lock_guard lock(mutex);
                logs_[run.out_dir] = outcome.log;
@@ -208,6 +224,7 @@ class Verification {
 
   Judgement JudgementOf(size_t index) const {
     if (trials_[index]) return JudgeTrial(*trials_[index]);
+    if (!declined_[index]) return {Verdict::kNotRun, {}, *absent_, std::nullopt, false, false};
     return {Verdict::kUnsupported, {}, *declined_[index], std::nullopt, false, false};
   }
 
@@ -334,8 +351,9 @@ class Verification {
   std::vector<DefectRun> defects_;
   Engine reference_, candidate_, witness_, switchable_;
 
+  std::optional<std::string> absent_;                 // why the foreign engine cannot run on this machine
   std::vector<std::optional<std::string>> declined_;  // by case: why it is not started
-  std::vector<std::unique_ptr<Trial>> trials_;        // by case; none where it is declined
+  std::vector<std::unique_ptr<Trial>> trials_;        // by case; none where it is declined or its engine absent
   std::map<const RunTask*, double> seconds_;
   std::map<std::filesystem::path, std::filesystem::path> logs_;  // by out_dir
 };

@@ -48,7 +48,8 @@ void CausalSoftmaxBackward(int64_t positions, float scale, std::span<const T> pr
     const T* const p = probabilities.data() + row * positions;
     const float* const dp = dprobabilities.data() + row * positions;
     T* const out = dscores.data() + row * positions;
-    const float average = LaneSum(num_seen, [&](int64_t b) { return ToFloat(p[b]) * dp[b]; });
+    const float sum = LaneSum(num_seen, [&](int64_t b) { return ToFloat(p[b]); });
+    const float average = LaneSum(num_seen, [&](int64_t b) { return ToFloat(p[b]) * dp[b]; }) / sum;
     for (int64_t b = 0; b < num_seen; ++b) out[b] = FromFloat<T>(scale * ToFloat(p[b]) * (dp[b] - average));
     std::fill(out + num_seen, out + positions, FromFloat<T>(0.0f));
   }

@@ -13,7 +13,7 @@ namespace plumbline::kernels {
 constexpr double CausalSoftmaxMaxUnits(int64_t positions, double range) {
   return static_cast<double>(positions) / 16 + 16 + 6 * range;
 }
-constexpr double CausalSoftmaxBackwardMaxUnits(int64_t positions) { return static_cast<double>(positions) / 16 + 12; }
+constexpr double CausalSoftmaxBackwardMaxUnits(int64_t positions) { return static_cast<double>(positions) / 8 + 18; }
 
 // CausalSoftmaxForward: p[a, b] = exp(scale * s[a, b]) / sum over c <= a of exp(scale * s[a, c]) for b <= a, else 0.
 //   scores        [matrices, positions, positions]  in-out  f32  overwritten; b > a is not read
@@ -27,8 +27,10 @@ constexpr double CausalSoftmaxBackwardMaxUnits(int64_t positions) { return stati
 template <typename T>
 void CausalSoftmaxForward(int64_t positions, float scale, std::span<float> scores, std::span<T> probabilities);
 
-// CausalSoftmaxBackward: ds[a, b] = scale * p[a, b] * (dp[a, b] - sum over c <= a of p[a, c] dp[a, c]) for b <= a,
-// else 0.
+// CausalSoftmaxBackward: ds[a, b] = scale * p[a, b] * (dp[a, b] - sum over c <= a of p[a, c] dp[a, c] / sum over c <= a
+// of p[a, c]) for b <= a, else 0. Stored probabilities miss a sum of 1 by their rounding; without the division that
+// times the part that all dp of a row share (which has no effect on a softmax) would stay, and in bf16 it may be larger
+// than the gradient.
 //   probabilities  [matrices, positions, positions]  in   T (float or BFloat16)
 //   dprobabilities [matrices, positions, positions]  in   f32   b > a is not read
 //   dscores        [matrices, positions, positions]  out  T     for float may be the same memory as dprobabilities

@@ -111,16 +111,30 @@ TEMPLATE_TEST_CASE("CausalSoftmaxBackwardKeepsItsDeclaredError", "", float, BFlo
           continue;
         }
         const size_t row = i / positions * positions;
-        double average = 0, magnitude = std::abs(dp[i]);
+        double sum = 0, average = 0, magnitude = std::abs(dp[i]);
         for (size_t k = row; k <= row + i / positions % positions; ++k) {
+          sum += p[k];
           average += p[k] * dp[k];
           magnitude += p[k] * std::abs(dp[k]);
         }
+        average /= sum;
         const double expected = scale * p[i] * (dp[i] - average);
         const double bound = CausalSoftmaxBackwardMaxUnits(positions) * kUnit * scale * p[i] * magnitude;
         REQUIRE(Within(first[i], expected, bound + 1.01 * Rounding<TestType>(expected)));
       }
     }
+  }
+}
+
+TEST_CASE("CausalSoftmaxBackwardForgetsWhatAllOfARowShare") {
+  constexpr int64_t kSize = 33;
+  const std::vector<double> p = Forward<BFloat16>(kSize, 1, MakeScores(1, kSize, 2), 0);
+  const std::vector<double> shared(kSize * kSize, 1000);
+  Guarded<BFloat16> ds(kSize * kSize, 0);
+  CausalSoftmaxBackward<BFloat16>(kSize, 1, Guarded<BFloat16>(p, 0).view(), Guarded<float>(shared, 0).view(), ds.span());
+  const std::vector<double> seen = ds.Values();
+  for (size_t i = 0; i < p.size(); ++i) {
+    REQUIRE(Within(seen[i], 0, CausalSoftmaxBackwardMaxUnits(kSize) * kUnit * p[i] * 2000));
   }
 }
 

@@ -176,7 +176,7 @@ inline double NormOf(const StepSight& sight) {
 // Runs the engine on `before`.
 inline void Execute(const Engine& engine, ExampleUpdate& update) {
   const auto& config = update.spec.config;
-  update.after.real.lr.clear();
+  update.after.real = {};
   for (const Bounded& lr : ScheduledLr(config, update.after.step)) update.after.real.lr.push_back(lr.value);
   update.after.real.gradient_norm = NormOf(update.after);
   const float clip = ClipFactor(engine, config.gradient_clipping, update.after.real.gradient_norm);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// CheckLosses and CheckTrajectory on made-up losses.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/testing/example_step.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using reports::CheckOutcome;
+
+Yardstick ExampleYardstick(DType storage, uint64_t seed) {
+  const std::vector<StepSight> truth = ExampleTruth(seed);
+  return {truth, ExampleEngine(truth, storage, 2 * seed),
+          ExampleEngine(truth, storage, storage == DType::kBF16 ? 2 * seed : 2 * seed + 1)};
+}
+
+TEST(CheckLosses, GivesNoFalseAlarmInTwoThousandRepetitions) {
+  for (DType storage : {DType::kF32, DType::kBF16}) {
+    for (uint64_t seed = 0; seed < 1000; ++seed) {
+      const Yardstick yardstick = ExampleYardstick(storage, seed);
+      const RealResult result = CheckLosses(yardstick, ExampleEngine(yardstick.truth, storage, 700'000 + seed));
+      ASSERT_EQ(result.check.outcome, CheckOutcome::kPass) << seed << ": " << result.check.detail;
+      ASSERT_EQ(result.check.compared, 8);
+    }
+  }
+}
+
+TEST(CheckLosses, FindsOneWrongLossAndNamesTheStep) {
+  for (size_t step = 0; step < 4; ++step) {
+    for (double factor : {0.5, 1.01, 2.0, -1.0, 0.0, HUGE_VAL, std::numeric_limits<double>::quiet_NaN()}) {
+      const Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+      std::vector<StepSight> candidate = yardstick.plain;
+      candidate[step].loss *= factor;
+      const RealResult result = CheckLosses(yardstick, candidate);
+      ASSERT_TRUE(result.divergence) << factor;
+      EXPECT_EQ(result.check.outcome, CheckOutcome::kFail);
+      EXPECT_EQ(result.divergence->step, kExampleRealSteps[step]);
+      EXPECT_EQ(result.divergence->quantity, "loss");
+    }
+  }
+}
+
+TEST(CheckLosses, FindsAnotherTokenCount) {
+  const Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+  std::vector<StepSight> candidate = yardstick.plain;
+  candidate[2].tokens = 22;
+  EXPECT_NE(CheckLosses(yardstick, candidate).check.detail.find("over 22 tokens"), std::string::npos);
+}
+
+TEST(CheckLosses, IsVacuousWithoutAScaleAndFailsOnMissingSteps) {
+  Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+  EXPECT_EQ(CheckLosses(Yardstick{}, {}).check.outcome, CheckOutcome::kVacuous);
+  std::vector<StepSight> candidate = yardstick.plain;
+  candidate.pop_back();
+  EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kFail);
+  candidate = yardstick.truth;
+  yardstick.plain[1].loss = 2 * yardstick.truth[1].loss;
+  EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kVacuous);
+  yardstick.plain[1].loss = HUGE_VAL;
+  EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kVacuous);
+}
+
+// Losses that fall, with a distance that grows and changes sign as the batches change.
+std::vector<double> ExampleTrajectory(double size, uint64_t seed) {
+  std::vector<double> losses;
+  ExampleNumbers numbers(seed);
+  for (int step = 0; step < 20; ++step) {
+    losses.push_back((4 * std::exp(-0.05 * step) + 0.1 * std::sin(step)) *
+                     (1 + size * std::exp(0.15 * step) * numbers.Normal()));
+  }
+  return losses;
+}
+
+TEST(CheckTrajectory, GivesNoFalseAlarmInTwoThousandRepetitions) {
+  const std::vector<double> truth = ExampleTrajectory(0, 1);
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    for (double size : {1e-7, 5e-4}) {
+      const RealResult result =
+          CheckTrajectory(truth, ExampleTrajectory(size, 3 * seed + 2), ExampleTrajectory(size, 3 * seed + 3),
+                          ExampleTrajectory(size, 3 * seed + 4));
+      ASSERT_EQ(result.check.outcome, CheckOutcome::kPass) << seed << ": " << result.check.detail;
+      ASSERT_EQ(result.check.compared, 21);
+    }
+  }
+}
+
+TEST(CheckTrajectory, FindsWhatDoesNotLearnAndWhatLearnsAtAnotherRate) {
+  const std::vector<double> truth = ExampleTrajectory(0, 1);
+  const std::vector<double> plain = ExampleTrajectory(1e-6, 2);
+  const std::vector<double> other = ExampleTrajectory(1e-6, 3);
+  const auto check = [&](const std::vector<double>& candidate) {
+    return CheckTrajectory(truth, plain, other, candidate);
+  };
+  std::vector<double> flat(truth.size(), truth.front());
+  EXPECT_NE(check(flat).check.detail.find("in the end"), std::string::npos);
+  std::vector<double> slower = truth;
+  for (size_t i = 0; i < slower.size(); ++i) slower[i] += 1e-3 * static_cast<double>(i);
+  EXPECT_EQ(check(slower).check.outcome, CheckOutcome::kFail);
+  EXPECT_EQ(check(slower).divergence->quantity, "loss");
+  EXPECT_EQ(check(slower).divergence->step, 19);
+  std::vector<double> broken = truth;
+  broken[7] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(check(broken).divergence->step, 7);
+  broken.pop_back();
+  EXPECT_EQ(check(broken).check.outcome, CheckOutcome::kFail);
+}
+
+TEST(CheckTrajectory, IsVacuousWhereTheTruthLearnsNothingOrThePlainRunsScatterMore) {
+  const std::vector<double> truth = ExampleTrajectory(0, 1);
+  std::vector<double> rising(truth.rbegin(), truth.rend());
+  EXPECT_EQ(CheckTrajectory(rising, rising, rising, rising).check.outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckTrajectory({}, {}, {}, {}).check.outcome, CheckOutcome::kVacuous);
+  const std::vector<double> wild = ExampleTrajectory(0.1, 2);
+  EXPECT_EQ(CheckTrajectory(truth, wild, wild, truth).check.outcome, CheckOutcome::kVacuous);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "conformance/oracle/real_check.h"
+#include "conformance/oracle/testing/example_step.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::TensorKind;
+using reports::CheckOutcome;
+
+RunDigest ExampleRun() {
+  RunDigest run;
+  const auto parameters = contract::Parameters(ExampleGpt2());
+  for (int64_t step = 3; step < 6; ++step) {
+    StepDigest digest;
+    digest.step = step;
+    digest.loss = 2.5;
+    digest.tokens = 23;
+    digest.real = contract::RealStep{{1e-3, 2e-3}, 0.75, false};
+    for (TensorKind kind : contract::kTensorKinds) {
+      for (const auto& parameter : parameters) {
+        contract::Digest value;
+        if (!parameter.frozen)
+          value.AddBits(parameter.tensor_id, static_cast<uint64_t>(step * 10) + static_cast<uint64_t>(kind));
+        digest.tensors[static_cast<int>(kind)].push_back(value);
+      }
+    }
+    run.steps.push_back(digest);
+  }
+  return run;
+}
+
+RealResult Compare(const RunDigest& seen) { return CompareBitwise("zero 0 = 3", ExampleGpt2(), ExampleRun(), seen); }
+
+TEST(CompareBitwise, PassesEqualRunsAndCounts) {
+  const RealResult result = Compare(ExampleRun());
+  EXPECT_EQ(result.check.outcome, CheckOutcome::kPass) << result.check.detail;
+  EXPECT_EQ(result.check.name, "relation");
+  EXPECT_GE(result.check.compared, 3 * 5 * static_cast<int64_t>(contract::Parameters(ExampleGpt2()).size()));
+}
+
+TEST(CompareBitwise, FindsOneBitOfAnyTensorInAnyStep) {
+  const auto parameters = contract::Parameters(ExampleGpt2());
+  for (size_t step = 0; step < 3; ++step) {
+    for (TensorKind kind : contract::kTensorKinds) {
+      for (size_t tensor = 0; tensor < parameters.size(); ++tensor) {
+        RunDigest seen = ExampleRun();
+        seen.steps[step].tensors[static_cast<int>(kind)][tensor].hash ^= 1;
+        const RealResult result = Compare(seen);
+        ASSERT_TRUE(result.divergence);
+        EXPECT_EQ(result.divergence->step, static_cast<int64_t>(step) + 3);
+        EXPECT_EQ(result.divergence->quantity, contract::Name(kind));
+        EXPECT_EQ(result.divergence->tensor, parameters[tensor].name);
+        EXPECT_EQ(result.check.detail.find("zero 0 = 3: step "), 0u) << result.check.detail;
+      }
+    }
+  }
+}
+
+TEST(CompareBitwise, FindsEachNumberThatDiffers) {
+  const auto quantity = [](auto change) {
+    RunDigest seen = ExampleRun();
+    change(seen.steps[1]);
+    const RealResult result = Compare(seen);
+    EXPECT_TRUE(result.divergence && result.divergence->step == 4);
+    return result.divergence ? result.divergence->quantity : "";
+  };
+  EXPECT_EQ(quantity([](StepDigest& step) { step.loss = std::nextafter(step.loss, 9); }), "loss");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.loss = std::numeric_limits<double>::quiet_NaN(); }), "loss");
+  EXPECT_EQ(quantity([](StepDigest& step) { ++step.tokens; }), "tokens");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.real->lr[1] *= 2; }), "lr");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.real->gradient_norm += 1e-12; }), "gradient_norm");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.real->skipped = true; }), "skipped");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.real.reset(); }), "lr");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.tensors[1].clear(); }), "moment");
+  EXPECT_EQ(quantity([](StepDigest& step) { step.other_scalars.push_back({2, 0, 0, std::nullopt}); }), "replicas");
+}
+
+TEST(CompareBitwise, NamesTheRankThatDiffersFromTheFirst) {
+  RunDigest seen = ExampleRun();
+  seen.steps[2].other_digests.push_back({3, TensorKind::kWeight, 1, {}});
+  const RealResult result = Compare(seen);
+  ASSERT_TRUE(result.divergence);
+  EXPECT_EQ(result.divergence->tensor, "pos.weight");
+  EXPECT_NE(result.check.detail.find("on rank 3"), std::string::npos) << result.check.detail;
+}
+
+TEST(CompareBitwise, TakesNumbersThatAreNotFiniteForTheSame) {
+  RunDigest run = ExampleRun();
+  run.steps[0].loss = run.steps[0].real->gradient_norm = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(CompareBitwise("run to run", ExampleGpt2(), run, run).check.outcome, CheckOutcome::kPass);
+}
+
+TEST(CompareBitwise, FailsOnOtherStepsAndIsVacuousWithoutAny) {
+  RunDigest seen = ExampleRun();
+  seen.steps.pop_back();
+  EXPECT_EQ(Compare(seen).check.outcome, CheckOutcome::kFail);
+  seen = ExampleRun();
+  for (StepDigest& step : seen.steps) ++step.step;
+  EXPECT_EQ(Compare(seen).divergence->quantity, "step");
+  EXPECT_EQ(CompareBitwise("nothing", ExampleGpt2(), {}, {}).check.outcome, CheckOutcome::kVacuous);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance
