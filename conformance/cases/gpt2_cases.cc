@@ -103,8 +103,7 @@ CaseList Gpt2Cases() {
   std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
-    const contract::Gpt2Spec& model = problem.model.gpt2();
-    scales.push_back({model.width * model.hidden, model.width * model.width, true});
+    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight", true));
   }
   return CoverLayouts(std::move(problems), scales, kStrength);
 }
