@@ -108,19 +108,22 @@ class Verdicts(Case):
         done, record = self.verify("--filter", FILTER, "--json")
         self.assertEqual(json.loads(done.stdout), record)
 
-    def test_the_whole_list_passes_and_five_defects_are_caught(self):
+    def test_the_whole_list_passes_and_nine_defects_are_caught(self):
         done, record = self.verify()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual({case["verdict"] for case in record["cases"]}, {"PASS"})
         engines = {case["engine"] for case in record["cases"]}
         self.assertEqual(engines, {"optimized", "optimized (twin)", "torch_eager"})
         defects = {defect["id"]: defect for defect in record["defects"]}
-        self.assertEqual(set(defects), {"G1", "G9", "G14", "G18", "G20"})
+        self.assertEqual(set(defects), {"G1", "G9", "G14", "G18", "G20", "C2", "L5", "O3b", "Z16"})
         for name, defect in defects.items():
             self.assertTrue(defect["caught"], name)
             self.assertTrue(defect["caught_by"], name)
         self.assertEqual(defects["G14"]["caught_by"], ["ledger"])
-        self.assertIn("exact", defects["G1"]["caught_by"])
+        for name, check in (("G1", "exact"), ("C2", "relation"), ("L5", "gradient"), ("O3b", "update"), ("Z16", "memory")):
+            self.assertIn(check, defects[name]["caught_by"], name)
+        for name, tensor in (("L5", "embed.weight"), ("O3b", "layers.0.norm1.bias")):
+            self.assertEqual(defects[name]["tensor"], tensor)
 
     def test_another_text_and_seed(self):
         text = self.dir / "text"
