@@ -29,12 +29,15 @@ double Alignment(const RegionHistory& region) {
   return RootMeanSquare(alignments);
 }
 
-double PooledNorm(const RegionHistory& region) {
+double PooledNorm(const RegionHistory& region, Errors engine) {
   std::vector<double> norms;
-  for (Errors engine : kPlainEngines) {
-    for (const RegionError& error : region.*engine) norms.push_back(error.norm);
-  }
+  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
   return RootMeanSquare(norms);
+}
+
+// Of the plain engine that makes the larger errors here: where they round in different places, both are legal.
+double PooledNorm(const RegionHistory& region) {
+  return std::max(PooledNorm(region, &RegionHistory::plain), PooledNorm(region, &RegionHistory::other_plain));
 }
 
 double LargestTail(const RegionHistory& region) {
@@ -43,12 +46,6 @@ double LargestTail(const RegionHistory& region) {
     for (const RegionError& error : region.*engine) largest = std::max(largest, error.tail);
   }
   return largest;
-}
-
-double PooledNorm(const RegionHistory& region, Errors engine) {
-  std::vector<double> norms;
-  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
-  return RootMeanSquare(norms);
 }
 
 // What regions of one class, vectors or matrices, share.
@@ -81,21 +78,25 @@ double DegreesOf(const RegionHistory& region, const ClassShape& shape) {
   return std::clamp(kNormalKurtosis * count / kurtosis, 1.0, count);
 }
 
-// How much more the two plain engines differ from each other, over all regions, than the regions' degrees of freedom
-// explain; at least 1. The logarithm of a ratio of two independent norms has twice the variance of one.
+// How much more the two plain engines differ from each other than the regions' degrees of freedom explain, in the
+// median region; at least 1. The logarithm of a ratio of two independent norms has twice the variance of one. Regions
+// in which the engines round in different places differ by more than chance; they are few, and the median does not see
+// them.
 double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
-  double sum = 0;
-  double count = 0;
+  constexpr double kMedianOfASquaredNormal = 0.4549364;
+  std::vector<double> squares;
   for (const RegionHistory& region : regions) {
     const double plain = PooledNorm(region, &RegionHistory::plain);
     const double other = PooledNorm(region, &RegionHistory::other_plain);
     if (region.is_whole || !(plain > 0 && other > 0)) continue;
     const double log_ratio = std::log(plain / other);
     const double degrees = DegreesOf(region, region.is_vector ? vectors : matrices);
-    sum += log_ratio * log_ratio / (2 * LogSpreadOfDegrees(degrees));
-    ++count;
+    squares.push_back(log_ratio * log_ratio / (2 * LogSpreadOfDegrees(degrees)));
   }
-  return count > 0 ? std::max(1.0, sum / count) : 1;
+  if (squares.empty()) return 1;
+  const auto middle = squares.begin() + static_cast<int64_t>(squares.size() / 2);
+  std::nth_element(squares.begin(), middle, squares.end());
+  return std::max(1.0, *middle / kMedianOfASquaredNormal);
 }
 
 RegionLimit LimitOf(const RegionHistory& region, double degrees, double alignment, double half_ulp,
