@@ -78,20 +78,20 @@ double DegreesOf(const RegionHistory& region, const ClassShape& shape) {
   return std::clamp(kNormalKurtosis * count / kurtosis, 1.0, count);
 }
 
-// How much more the two plain engines differ from each other than the regions' degrees of freedom explain, in the
-// median region; at least 1. The logarithm of a ratio of two independent norms has twice the variance of one. Regions
-// in which the engines round in different places differ by more than chance; they are few, and the median does not see
-// them.
-double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
+// How much more the two plain engines differ from each other than their legal spread and the regions' degrees of
+// freedom explain, in the median region; at least 1. The logarithm of a ratio of two independent norms has twice the
+// variance of one.
+double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices,
+                      double engine_spread) {
   constexpr double kMedianOfASquaredNormal = 0.4549364;
   std::vector<double> squares;
   for (const RegionHistory& region : regions) {
     const double plain = PooledNorm(region, &RegionHistory::plain);
     const double other = PooledNorm(region, &RegionHistory::other_plain);
     if (region.is_whole || !(plain > 0 && other > 0)) continue;
-    const double log_ratio = std::log(plain / other);
+    const double excess = std::max(0.0, std::abs(std::log(plain / other)) - std::log(engine_spread));
     const double degrees = DegreesOf(region, region.is_vector ? vectors : matrices);
-    squares.push_back(log_ratio * log_ratio / (2 * LogSpreadOfDegrees(degrees)));
+    squares.push_back(excess * excess / (2 * LogSpreadOfDegrees(degrees)));
   }
   if (squares.empty()) return 1;
   const auto middle = squares.begin() + static_cast<int64_t>(squares.size() / 2);
@@ -144,7 +144,7 @@ std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, co
                                       double engine_spread) {
   const ClassShape vectors = ShapeOf(regions, true);
   const ClassShape matrices = ShapeOf(regions, false);
-  const double overdispersion = Overdispersion(regions, vectors, matrices);
+  const double overdispersion = Overdispersion(regions, vectors, matrices, engine_spread);
   std::vector<RegionLimit> limits;
   for (const RegionHistory& region : regions) {
     const ClassShape& shape = region.is_vector ? vectors : matrices;
