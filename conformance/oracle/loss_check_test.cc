@@ -110,6 +110,16 @@ TEST(CheckTrajectory, GivesNoFalseAlarmInTwoThousandRepetitions) {
   }
 }
 
+// Plain runs that happen to round the loss alike set no limit below what the loss's own sum may lose.
+TEST(CheckTrajectory, AllowsForTheOrderOfTheLosssOwnSum) {
+  const std::vector<double> truth = ExampleTrajectory(0, 1);
+  std::vector<double> candidate = truth;
+  for (double& loss : candidate) loss *= 1 + 5e-5;
+  EXPECT_EQ(CheckTrajectory(truth, truth, truth, candidate).check.outcome, CheckOutcome::kPass);
+  for (double& loss : candidate) loss *= 1 + 5e-5;
+  EXPECT_EQ(CheckTrajectory(truth, truth, truth, candidate).check.outcome, CheckOutcome::kFail);
+}
+
 TEST(CheckTrajectory, FindsWhatDoesNotLearnAndWhatLearnsAtAnotherRate) {
   const std::vector<double> truth = ExampleTrajectory(0, 1);
   const std::vector<double> plain = ExampleTrajectory(1e-6, 2);
