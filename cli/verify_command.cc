@@ -227,7 +227,7 @@ Command AddVerify(CLI::App& app) {
       ->add_option("--out", options->out, "New or empty folder for the results (default: a new one in plumbline-out/)")
       ->type_name("FOLDER");
   command->add_flag("--self-test", options->self_test,
-                    "Only show that the checks catch every planted defect (verify alone tries five)");
+                    "Only show that the checks catch every planted defect (verify alone tries nine)");
   command->add_flag("--no-self-test", options->no_self_test, "Leave the planted defects out");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");

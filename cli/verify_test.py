@@ -108,19 +108,22 @@ class Verdicts(Case):
         done, record = self.verify("--filter", FILTER, "--json")
         self.assertEqual(json.loads(done.stdout), record)
 
-    def test_the_whole_list_passes_and_five_defects_are_caught(self):
+    def test_the_whole_list_passes_and_nine_defects_are_caught(self):
         done, record = self.verify()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual({case["verdict"] for case in record["cases"]}, {"PASS"})
         engines = {case["engine"] for case in record["cases"]}
         self.assertEqual(engines, {"optimized", "optimized (twin)", "torch_eager"})
         defects = {defect["id"]: defect for defect in record["defects"]}
-        self.assertEqual(set(defects), {"G1", "G9", "G14", "G18", "G20"})
+        self.assertEqual(set(defects), {"G1", "G9", "G14", "G18", "G20", "C2", "L5", "O3b", "Z16"})
         for name, defect in defects.items():
             self.assertTrue(defect["caught"], name)
             self.assertTrue(defect["caught_by"], name)
         self.assertEqual(defects["G14"]["caught_by"], ["ledger"])
-        self.assertIn("exact", defects["G1"]["caught_by"])
+        for name, check in (("G1", "exact"), ("C2", "relation"), ("L5", "gradient"), ("O3b", "update"), ("Z16", "memory")):
+            self.assertIn(check, defects[name]["caught_by"], name)
+        for name, tensor in (("L5", "embed.weight"), ("O3b", "layers.0.norm1.bias")):
+            self.assertEqual(defects[name]["tensor"], tensor)
 
     def test_another_text_and_seed(self):
         text = self.dir / "text"
@@ -164,14 +167,17 @@ class Lists(Case):
     def test_dry_run_prints_a_config_and_the_predicted_collectives(self):
         for entry in self.dry_run("*/data2-zero1-acc3-*"):
             self.assertEqual(entry["config"]["mesh"]["data"], 2)
-            self.assertEqual(entry["comm_per_step_and_rank"]["all_reduce"], [2, 16])
+            # Tokens and loss; family gpt2 sums the gradient norm besides.
+            self.assertEqual(entry["comm_per_step_and_rank"]["all_reduce"],
+                             [2, 16] if entry["id"].startswith("exact/") else [3, 16 + 168])
             self.assertIn("reduce_scatter", entry["comm_per_step_and_rank"])
 
     def test_dry_run_predicts_memory_that_fits_the_predicted_collectives(self):
         for stage in ("0", "1", "2", "3", "3tight"):
-            for entry in self.dry_run(f"exact/*/data[2348]-zero{stage}-*"):
-                with self.subTest(entry["id"]):
-                    self.check_memory(entry, stage)
+            for family in ("exact", "gpt2"):
+                for entry in self.dry_run(f"{family}/*/data[2348]-zero{stage}-*"):
+                    with self.subTest(entry["id"]):
+                        self.check_memory(entry, stage)
 
     def check_memory(self, entry, stage):
         memory, comm, config = entry["memory_peak_bytes_per_rank"], entry["comm_per_step_and_rank"], entry["config"]
@@ -182,13 +188,20 @@ class Lists(Case):
         reduced = comm["all_reduce"][1] - 16 if stage == "0" else comm["reduce_scatter"][1]
         padded = reduced // 4 // (accumulation if stage in ("2", "3", "3tight") else 1)
         part = padded if stage == "0" else padded // ranks
-        states = 1 if config["optimizer"]["type"] == "ModularSGD" else 2
+        optimizer = config["optimizer"]
+        states = {"ModularSGD": 1, "ModularMomentum": 2, "AdamW": 3}.get(optimizer["type"])
+        if optimizer["type"] == "SGD":
+            states = 2 if optimizer["params"]["momentum"] > 0 else 1
         self.assertEqual(memory["gradients"], 4 * padded + (0 if stage == "0" else 4 * part))
         self.assertEqual(memory["optimizer_state"], 4 * states * part)
         self.assertEqual(memory["communication"], 4 * part if stage in ("2", "3", "3tight") and accumulation > 1 else 0)
         self.assertGreater(memory["activations"], 0)
         element = 2 if config["bf16"]["enabled"] else 4
-        if stage == "3":  # nothing is persistent, everything stays once it is gathered
+        if entry["id"].startswith("gpt2/"):  # frozen weights come on top, and an unused parameter is never gathered
+            self.assertGreaterEqual(memory["weights"], element * (part if stage in ("3", "3tight") else padded))
+            self.assertEqual(memory["gathered_weights"] > 0, stage in ("3", "3tight"))
+            self.assertLessEqual(memory["gathered_weights"], element * padded)
+        elif stage == "3":  # nothing is persistent, everything stays once it is gathered
             self.assertEqual(memory["weights"], element * part)
             self.assertEqual(memory["gathered_weights"], element * padded)
         elif stage == "3tight":

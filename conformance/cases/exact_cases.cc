@@ -51,18 +51,17 @@ std::vector<Problem> Problems() {
   return problems;
 }
 
-// Wide bounds leave the integers that bf16 holds.
-LayoutScale ScaleOf(const contract::ExactSpec& model) {
-  return {model.width * model.hidden, model.width * model.width, model.weight_bound == 1};
-}
-
 }  // namespace
 
 CaseList ExactCases() {
   constexpr int kStrength = 3;
   std::vector<Problem> problems = Problems();
   std::vector<LayoutScale> scales;
-  for (const Problem& problem : problems) scales.push_back(ScaleOf(problem.model.exact()));
+  for (const Problem& problem : problems) {
+    // Wide bounds leave the integers that bf16 holds.
+    const bool fits_bf16 = problem.model.exact().weight_bound == 1;
+    scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q", fits_bf16));
+  }
   return CoverLayouts(std::move(problems), scales, kStrength);
 }
 

@@ -37,14 +37,14 @@ Problem MakeProblem(const std::string& name, const contract::Gpt2Spec& model, Op
   return problem;
 }
 
-// Tied, dropout, two groups (norms and biases do not decay, and the embeddings have a rate of their own), a norm limit
-// that every step crosses, warm-up.
+// Tied, dropout, a norm limit that every step crosses, warm-up; groups of which two fit the biases of layer 0 (the
+// first counts: they do not decay) and one has a rate of its own.
 Problem TiedAdamW() {
   contract::Gpt2Spec model = Model({2, 12, 3, 8, 19, 67});
   model.dropout = 0.1;
   Problem problem = MakeProblem("tied-adamw", model, OptimizerKind::kAdamW, 0.01);
   problem.plain.params.weight_decay = 0.1;
-  problem.plain.groups = {{"*.bias", std::nullopt, 0.0}, {"embed.*", 0.004, 0.02}};
+  problem.plain.groups = {{"*.bias", std::nullopt, 0.0}, {"layers.0.*", 0.02, 0.3}, {"embed.*", 0.004, 0.02}};
   problem.plain.gradient_clipping = 0.05;
   problem.plain.schedule.kind = Schedule::Kind::kWarmup;
   problem.plain.schedule.warmup_min_lr = 0.001;
@@ -62,8 +62,8 @@ Problem UntiedSgd() {
   return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.5);
 }
 
-// Frozen parameters of both kinds, one of them tied; momentum and decay that reaches the unused one; a norm limit that
-// no step crosses.
+// Frozen parameters of both kinds; momentum, and decay that reaches the unused one; a norm limit that no step crosses;
+// a warm-up of one step, where its logarithm is 0.
 Problem FrozenMomentum() {
   contract::Gpt2Spec model = Model({1, 14, 2, 9, 17, 19});
   model.unused = true;
@@ -73,6 +73,10 @@ Problem FrozenMomentum() {
   problem.plain.params.weight_decay = 0.01;
   problem.plain.gradient_clipping = 1000;
   problem.plain.groups = {{"layers.*.weight", 0.1, std::nullopt}};
+  problem.plain.schedule.kind = Schedule::Kind::kWarmup;
+  problem.plain.schedule.warmup_min_lr = 0.05;
+  problem.plain.schedule.warmup_max_lr = 0.2;
+  problem.plain.schedule.warmup_num_steps = 1;
   return problem;
 }
 
@@ -99,8 +103,7 @@ CaseList Gpt2Cases() {
   std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
-    const contract::Gpt2Spec& model = problem.model.gpt2();
-    scales.push_back({model.width * model.hidden, model.width * model.width, true});
+    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight", true));
   }
   return CoverLayouts(std::move(problems), scales, kStrength);
 }

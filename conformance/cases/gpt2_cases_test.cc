@@ -2,6 +2,7 @@
 // The list must keep the traps that its cases exist for: this test fails when an edit of problems or axes loses one.
 #include "conformance/cases/gpt2_cases.h"
 
+#include <fnmatch.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,6 +66,23 @@ TEST(Gpt2Cases, HaveParameterGroupsThatTakeSomeParametersAndLeaveOthers) {
       EXPECT_TRUE(group.lr || group.weight_decay) << group.match;
     }
   }
+}
+
+TEST(Gpt2Cases, HaveAWarmUpOfLessThanTwoStepsAndAParameterThatTwoGroupsFit) {
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.schedule.kind == contract::Schedule::Kind::kWarmup &&
+           problem.plain.schedule.warmup_num_steps < 2 && !problem.plain.schedule.linear;
+  }));
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec& model) {
+    for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
+      const auto fits = std::count_if(problem.plain.groups.begin(), problem.plain.groups.end(),
+                                      [&](const contract::ParameterGroup& group) {
+                                        return fnmatch(group.match.c_str(), parameter.name.c_str(), 0) == 0;
+                                      });
+      if (fits >= 2) return true;
+    }
+    return false;
+  }));
 }
 
 TEST(Gpt2Cases, HaveUnequalCountsOfValidTokensInEveryLayout) {

@@ -36,15 +36,23 @@ LayoutAxis DataAxis() {
   return axis;
 }
 
-// Small parameters are persistent, and few others may be gathered at once.
+// Small parameters are persistent; of the others two layers and the embedding may be gathered at once, one layer ahead.
 void SetTightStage3(RunConfig& config, const LayoutScale& scale) {
   config.zero_stage = 3;
   config.persistence_threshold_elems = scale.projection_elems;
-  config.prefetch_bucket_elems = 2 * scale.projection_elems;
-  config.max_live_elems = 8 * scale.projection_elems;
+  config.prefetch_bucket_elems = scale.layer_elems;
+  config.max_live_elems = 2 * scale.layer_elems + scale.embedding_elems;
 }
 
-// Stage 3 twice: everything stays gathered within a step, and as little as possible does.
+// Nothing is persistent, and both limits bind at other places: plans of gathers that differ in either give other books.
+void SetStage3Ahead(RunConfig& config, const LayoutScale& scale) {
+  config.zero_stage = 3;
+  config.persistence_threshold_elems = 0;
+  config.prefetch_bucket_elems = 2 * scale.layer_elems;
+  config.max_live_elems = 3 * scale.layer_elems;
+}
+
+// Stage 3 three times: everything stays gathered within a step, or the limits of gathers bind.
 LayoutAxis ZeroAxis() {
   LayoutAxis axis{"zero", {}};
   for (int64_t stage : {0, 1, 2, 3}) {
@@ -55,6 +63,7 @@ LayoutAxis ZeroAxis() {
                              }});
   }
   axis.settings.push_back({"3tight", "zero3tight", SetTightStage3});
+  axis.settings.push_back({"3ahead", "zero3ahead", SetStage3Ahead});
   return axis;
 }
 
@@ -171,6 +180,20 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
   list.excluded = covering.excluded;
   list.problems = std::move(problems);
   return list;
+}
+
+LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection,
+                    bool fits_bf16) {
+  LayoutScale scale;
+  scale.fits_bf16 = fits_bf16;
+  for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
+    if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();
+    if (parameter.name == "layers.0." + largest) scale.bucket_elems = parameter.numel();
+    if (parameter.name == "layers.0." + projection) scale.projection_elems = parameter.numel();
+    if (parameter.name == "embed.weight") scale.embedding_elems = parameter.numel();
+  }
+  contract::Check(scale.bucket_elems > 0 && scale.projection_elems > 0, "the parameters of the scale are the model's");
+  return scale;
 }
 
 void Append(CaseList& list, CaseList other) {

@@ -14,9 +14,15 @@ namespace plumbline::conformance {
 // What of a problem the layouts are measured by.
 struct LayoutScale {
   int64_t bucket_elems = 0;      // the largest parameter of a layer: buckets are one below, at and one above it
-  int64_t projection_elems = 0;  // the tight stage 3 keeps smaller parameters, and limits gathers by multiples of it
+  int64_t projection_elems = 0;  // the tight stage 3 keeps smaller parameters gathered
+  int64_t layer_elems = 0;       // all parameters of a layer; limits of gathers are multiples of it
+  int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
 };
+
+// `largest` and `projection` name parameters of layer 0.
+LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection,
+                    bool fits_bf16);
 
 // All valid tuples of `strength` axis values occur. Ids are FAMILY/PROBLEM/LAYOUT. Every pair of parallel degree and
 // accumulation that does not divide the batch is left out, as is bf16 where it does not fit.

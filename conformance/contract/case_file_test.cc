@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -122,6 +123,44 @@ TEST(Case, RoundTripsAWholeFolder) {
     EXPECT_EQ(read.batches.steps, 2);
     EXPECT_EQ(read.batches.batch, 3);
     EXPECT_EQ(read.batches.positions, 5);
+  }
+}
+
+// What an engine does about a value that is not finite is asked by giving it one.
+TEST(Case, RoundTripsARealFamilyWithAnInfinity) {
+  Gpt2Spec model;
+  model.layers = 1;
+  model.width = 4;
+  model.heads = 2;
+  model.positions = 5;
+  model.hidden = 3;
+  model.vocab = 11;
+  model.frozen = {"pos.weight"};
+  CaseData data = Data();
+  data.state.clear();
+  data.spec.model = model;
+  data.spec.config.optimizer = OptimizerKind::kAdamW;
+  data.spec.first_step = 7;
+  data.num_updates = 6;
+  data.parameters = Parameters(data.spec.model);
+  for (const ParameterSpec& parameter : data.parameters) {
+    RealParameterState& state = data.real_state.emplace_back();
+    state.master.assign(static_cast<size_t>(parameter.numel()), 0.25f * static_cast<float>(parameter.tensor_id));
+    if (parameter.frozen) continue;
+    state.moment.assign(state.master.size(), 0.5f);
+    state.second_moment.assign(state.master.size(), 2.0f);
+  }
+  data.real_state[0].master[5] = HUGE_VALF;
+  const TemporaryFolder folder;
+  WriteCase(folder.path(), data);
+  const CaseData read = ReadCase(folder.path());
+  EXPECT_EQ(read.spec, data.spec);
+  EXPECT_EQ(read.num_updates, 6);
+  ASSERT_EQ(read.real_state.size(), data.real_state.size());
+  for (size_t i = 0; i < read.real_state.size(); ++i) {
+    EXPECT_EQ(read.real_state[i].master, data.real_state[i].master);
+    EXPECT_EQ(read.real_state[i].moment, data.real_state[i].moment);
+    EXPECT_EQ(read.real_state[i].second_moment, data.real_state[i].second_moment);
   }
 }
 

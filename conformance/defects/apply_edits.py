@@ -11,7 +11,7 @@ An edit file (several blocks of file/kind/original/replacement if a defect needs
   # Why this defect is realistic, if that is not obvious.
   id: G1
   title: a later micro-batch overwrites the accumulated gradient
-  expect: exact cases with three micro-batches FAIL at step 0
+  expect: gradient, exact: step 0, with three micro-batches, tensor layers.1.mlp.down
   family: exact                                  the cases it is tried on: exact (also where left out) or gpt2
 
   file: optimized/partition/accumulate.cc
@@ -20,6 +20,10 @@ An edit file (several blocks of file/kind/original/replacement if a defect needs
       sum[i] += gradient[i];
   replacement:
       sum[i] = gradient[i];
+
+`expect` begins with the checks that must see the defect, of which one that does is enough, and a colon; `engine` is an
+engine that stops by itself. `tensor NAME` in the text after it is the tensor that must be named, where one is.
+cli/self_test.py holds `verify --self-test` to both.
 
 kind: statement    whole statements (no declaration that later code uses)
 kind: expression   a complete operand; the replacement is one line
@@ -36,6 +40,8 @@ Defect = collections.namedtuple("Defect", "id title expect family path edits")
 
 HEAD_FIELDS = ("id", "title", "expect")
 FAMILIES = ("exact", "gpt2")
+CHECKS = ("trace", "dump", "exact", "gradient", "loss", "update", "skip", "relation", "replicas", "collectives", "ledger", "memory",
+          "trajectory", "engine")
 BLOCK_FIELDS = ("file", "kind", "original", "replacement")
 TEXT_FIELDS = ("original", "replacement")
 INDENT = "    "
@@ -99,6 +105,11 @@ def build(head, blocks, where, path):
         raise EditError("%s: id '%s' is not capitals, a number and at most one small letter" % (path, head["id"]))
     if pathlib.PurePath(path).stem != head["id"]:
         raise EditError("%s: the file of id '%s' must be called %s.edit" % (path, head["id"], head["id"]))
+    checks, colon, _ = head["expect"].partition(":")
+    for name in checks.split(", "):
+        if not colon or name not in CHECKS:
+            raise EditError("%s: field 'expect' begins with '%s', not with checks and a colon; checks are %s"
+                            % (path, name if colon else head["expect"], ", ".join(CHECKS)))
     family = head.get("family", FAMILIES[0])
     if family not in FAMILIES:
         raise EditError("%s: family '%s' is neither %s" % (path, family, " nor ".join(FAMILIES)))

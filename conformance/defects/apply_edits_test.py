@@ -10,7 +10,7 @@ spec = importlib.util.spec_from_file_location("apply_edits", pathlib.Path(__file
 apply_edits = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(apply_edits)
 
-HEAD = "id: T1\ntitle: a title\nexpect: a verdict\n"
+HEAD = "id: T1\ntitle: a title\nexpect: exact: a verdict\n"
 
 
 def block(original, replacement, kind="statement", file="engine/sum.cc"):
@@ -36,6 +36,10 @@ class Parse(unittest.TestCase):
         self.assertEqual("exact", defect(HEAD + block("a;", "b;")).family)
         self.assertEqual("gpt2", defect(HEAD + "family: gpt2\n" + block("a;", "b;")).family)
 
+    def test_several_checks_may_be_expected(self):
+        text = HEAD.replace("exact: a verdict", "gradient, loss: tensor a.weight")
+        self.assertEqual("gradient, loss: tensor a.weight", defect(text + block("a;", "b;")).expect)
+
     def test_replacement_may_be_empty_for_a_statement(self):
         self.assertEqual("", defect(HEAD + "\nfile: x.cc\nkind: statement\noriginal:\n    a;\nreplacement:\n").edits[0].replacement)
 
@@ -55,6 +59,8 @@ class Parse(unittest.TestCase):
             ("id and file name differ", HEAD.replace("T1", "T2") + good, "must be called T2.edit"),
             ("quote in title", HEAD.replace("a title", 'a "title"') + good, "holds a tab, quote or backslash"),
             ("text on the field's line", HEAD + "\nfile: x.cc\nkind: statement\noriginal: a;\n", "starts on the next line"),
+            ("no check is expected", HEAD.replace("exact: ", "") + good, "begins with 'a verdict', not with checks and a colon"),
+            ("an unknown check is expected", HEAD.replace("exact:", "exact, luck:") + good, "begins with 'luck'"),
             ("unknown family", HEAD + "family: bert\n" + good, "neither exact nor gpt2"),
             ("empty original", HEAD + "\nfile: x.cc\nkind: statement\noriginal:\nreplacement:\n    a;\n", "original text is empty"),
             ("nothing changed", HEAD + block("a;", "a;"), "are the same text"),

@@ -17,7 +17,7 @@ constexpr int kBadUsage = 2;
 
 void PrintDefects() {
   for (const Defect& defect : Defects()) {
-    std::printf("%s\t%s\t%s\n", defect.id.data(), defect.title.data(), defect.expect.data());
+    std::printf("%s\t%s\t%s\t%s\n", defect.id.data(), defect.title.data(), defect.expect.data(), defect.family.data());
   }
 }
 

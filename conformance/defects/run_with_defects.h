@@ -3,7 +3,7 @@
 // The command line of a switchable engine: the engine's own, plus
 //   --defect ID       (repeatable; also --defect=ID) turns a planted defect on; without it the program is the clean
 //   twin
-//   --list-defects    prints one line per defect, `id TAB title TAB expect`, and ends with 0
+//   --list-defects    prints one line per defect, `id TAB title TAB expect TAB family`, and ends with 0
 // These are taken out of the arguments before the engine sees them. It starts no engine of its own.
 #pragma once
 

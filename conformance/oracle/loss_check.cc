@@ -15,6 +15,11 @@ namespace {
 using reports::CheckOutcome;
 using Losses = std::span<const double>;
 
+// A sum of so many positive terms in fp32 is off by as many half ulps at most, in any order. A trajectory does not say
+// of how many tokens its losses are.
+constexpr double kMostTokens = 1024;
+constexpr double kHalfUlp = 0x1p-24;
+
 // Trajectories are compared some hundred times in a run of verify, not a million times.
 constexpr double kTrajectoryFalseAlarmRate = 1e-6;
 
@@ -88,7 +93,8 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
   const double chance = std::sqrt(FisherUpperQuantile(1, static_cast<double>(num_steps), kFalseAlarmRate));
   const double spread = EngineSpread(candidate.front().storage, longest);
   const double pooled = PooledDistance(truth, plain, other);
-  const double limit = std::max(bf16 ? 0x1p-9 : 0x1p-24, spread * chance * pooled);
+  const double floor = bf16 ? 0x1p-9 : static_cast<double>(longest) * kHalfUlp;
+  const double limit = std::max(floor, spread * chance * pooled);
   int64_t compared = 0;
   double worst = 0;
   for (size_t i = 0; i < num_steps; ++i) {

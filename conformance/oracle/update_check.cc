@@ -31,7 +31,10 @@ double RoundToStorage(double master, DType storage) {
   return std::bit_cast<float>(rounded);
 }
 
-bool SameBits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+// One NaN is as good as another: conversions between types choose its sign and payload.
+bool SameBits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
 
 // What a step must have left, collected finding by finding.
 class Findings {

@@ -86,11 +86,11 @@ TEST(Judge, FailsWhenAnyCheckOfTheTracesFailed) {
 TEST(Judge, NamesValuesBeforeCallsAndCallsBeforeMemory) {
   Observation seen = Seen();
   seen.checks.push_back({"memory", CheckOutcome::kFail, 6, "too many bytes are held"});
-  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), seen).message, "too many bytes are held");
+  EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), seen).message, "too many bytes are held");
   seen.checks.push_back({"ledger", CheckOutcome::kFail, 6, "too many bytes are sent"});
-  EXPECT_EQ(Judge(ExampleCase(1), LiveTruth(), seen).message, "too many bytes are sent");
+  EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), seen).message, "too many bytes are sent");
   seen.run->steps[0].loss += 1;
-  EXPECT_NE(Judge(ExampleCase(1), LiveTruth(), seen).message.find("loss"), std::string::npos);
+  EXPECT_NE(JudgeExact(ExampleCase(1), LiveTruth(), seen).message.find("loss"), std::string::npos);
 }
 
 TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {

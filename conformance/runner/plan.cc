@@ -85,6 +85,7 @@ std::vector<WantedAxes> DefectLayouts(const std::string& family) {
   if (family == "exact") {
     return {
         {{"problem", "dense-v19"}, {"data", "2"}, {"zero", "0"}},
+        {{"problem", "dense-v19"}, {"data", "1"}, {"storage", "bf16"}},
         {{"data", "3"}, {"zero", "1"}, {"accumulation", "3"}},
         {{"data", "3"}, {"zero", "2"}, {"accumulation", "4"}},
         {{"data", "4"}, {"zero", "1"}, {"accumulation", "1"}},

@@ -85,22 +85,25 @@ TEST(MakePlan, RunsEveryCaseForAllStepsOfItsProblem) {
   }
 }
 
-TEST(DefectCases, HaveEveryProblemStageSeveralRanksAndAccumulation) {
+TEST(DefectCases, HaveEveryProblemStageStorageSeveralRanksAndAccumulation) {
   for (const std::string family : {"exact", "gpt2"}) {
     std::set<int> problems;
     std::set<int64_t> stages;
     std::set<int64_t> degrees;
+    std::set<std::pair<bool, contract::DType>> updates;  // with and without moments, in both storage types
     bool accumulates = false;
     for (const PlannedCase& entry : DefectCases(family, PlanOptions{})) {
       EXPECT_EQ(entry.spec.model.family(), family);
       problems.insert(entry.problem);
       stages.insert(entry.spec.config.zero_stage);
       degrees.insert(entry.spec.config.data_degree);
+      updates.emplace(contract::HasMoment(entry.spec.config), entry.spec.config.storage);
       accumulates |= entry.spec.config.accumulation_steps >= 3;
     }
     EXPECT_EQ(problems.size(), (family == "exact" ? ExactCases() : Gpt2Cases()).problems.size()) << family;
     EXPECT_GE(stages.size(), 3u) << family;
     EXPECT_GE(degrees.size(), 3u) << family;
+    EXPECT_EQ(updates.size(), 4u) << family;
     EXPECT_TRUE(accumulates) << family;
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/real_runs.h"
 
+#include <iterator>
+
 namespace plumbline::conformance {
 
 contract::Case StepCase(const contract::Case& base, int64_t step) {
@@ -9,6 +11,18 @@ contract::Case StepCase(const contract::Case& base, int64_t step) {
   spec.first_step = step;
   spec.steps = 1;
   spec.dump_steps = {step};
+  return spec;
+}
+
+contract::Case SkippedCase(const contract::Case& base, const std::string& value) {
+  contract::Case spec = StepCase(base, kSkippedStep);
+  spec.id += "-" + value;
+  return spec;
+}
+
+contract::Case UnroundedCase(const contract::Case& base) {
+  contract::Case spec = StepCase(base, *std::rbegin(kInjectedSteps));
+  spec.id += "-unrounded";
   return spec;
 }
 

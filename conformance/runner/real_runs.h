@@ -14,17 +14,22 @@
 
 namespace plumbline::conformance {
 
-// Steps that begin at an injected state: the first three, where counters and schedules go wrong, and later ones. Eight, so
-// that the errors of the plain engines in bf16 are known well enough for a limit (docs/tolerance.md).
+// Steps that begin at an injected state: the first three, where counters and schedules go wrong, and later ones. Eight,
+// so that the errors of the plain engines in bf16 are known well enough for a limit (docs/tolerance.md).
 inline constexpr int64_t kInjectedSteps[] = {0, 1, 2, 4, 7, 11, 14, 17};
 // The saving run ends with its save, half way through the trajectory.
 inline constexpr int64_t kSavedStep = 9;
 
 // `base` is the whole trajectory in the layout under test: first_step 0.
 contract::Case StepCase(const contract::Case& base, int64_t step);  // one step, dumped
-contract::Case SavingCase(const contract::Case& base, bool save);   // steps 0 ... kSavedStep
-contract::Case ResumedCase(const contract::Case& base);             // the rest, from the checkpoint
-contract::Case RelatedCase(const contract::Case& base);             // steps 0 ... kSavedStep in the layout below
+// The step whose injected state holds a value that is not finite ("inf", "nan"), and must be skipped.
+inline constexpr int64_t kSkippedStep = 1;
+contract::Case SkippedCase(const contract::Case& base, const std::string& value);
+// A late step in bf16 from master weights that bf16 does not hold: only its update can be judged.
+contract::Case UnroundedCase(const contract::Case& base);
+contract::Case SavingCase(const contract::Case& base, bool save);  // steps 0 ... kSavedStep
+contract::Case ResumedCase(const contract::Case& base);            // the rest, from the checkpoint
+contract::Case RelatedCase(const contract::Case& base);            // steps 0 ... kSavedStep in the layout below
 
 // The simplest layout whose sums are made in the same order as `config`'s, so that an engine with fixed orders must
 // give the same bits: the same ranks, micro-batches and storage; one bucket, no overlap; stage 0, or, where stages 2

@@ -42,6 +42,16 @@ TEST(InjectedSteps, AreTheFirstThreeAndALateOneOfTheTrajectory) {
   }
 }
 
+TEST(SkippedAndUnroundedCases, AreSingleStepsWithIdsOfTheirOwn) {
+  const contract::Case base = Base(Gpt2Cases().problems.front().plain);
+  for (const contract::Case& spec : {SkippedCase(base, "inf"), SkippedCase(base, "nan"), UnroundedCase(base)}) {
+    EXPECT_EQ(spec.steps, 1);
+    EXPECT_EQ(spec.dump_steps, std::vector<int64_t>{spec.first_step});
+    EXPECT_NE(spec.id, StepCase(base, spec.first_step).id);
+  }
+  EXPECT_EQ(std::count(std::begin(kInjectedSteps), std::end(kInjectedSteps), kSkippedStep), 1);
+}
+
 TEST(SavedAndResumedCases, MakeUpTheTrajectory) {
   for (const Problem& problem : Gpt2Cases().problems) {
     contract::Case base = Base(problem.plain);

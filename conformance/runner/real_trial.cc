@@ -2,6 +2,7 @@
 #include "conformance/runner/real_trial.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "conformance/contract/error.h"
@@ -81,6 +82,16 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case step = StepCase(base_, kInjectedSteps[i]);
     add(Part::kStep, {step, starts[i]}, step);
   }
+  if (base_.config.storage == contract::DType::kBF16 && !starts.empty()) {
+    const contract::Case unrounded = UnroundedCase(base_);
+    add(Part::kUnrounded, {unrounded, truth_.Starts(contract::DType::kF32).back()}, unrounded);
+  }
+  for (const auto& [name, value] : {std::pair("inf", HUGE_VALF), std::pair("nan", NAN)}) {
+    const auto start = truth_.SkippedStart(value);
+    if (!start) continue;
+    const contract::Case skipped = SkippedCase(base_, name);
+    add(Part::kSkipped, {skipped, start}, skipped);
+  }
 }
 
 std::vector<TaskRun> RealTrial::Runs() const {
@@ -92,7 +103,7 @@ std::vector<TaskRun> RealTrial::Runs() const {
 void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   Run& run = runs_[index];
   run.seen = Observe(run.traced, description_, out_dir, outcome);
-  if (run.part == Part::kStep && outcome.kind == CaseOutcome::Kind::kOk) {
+  if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
   }
 }
@@ -121,7 +132,7 @@ Judgement RealTrial::Judge() const {
   AddTraceChecks(judgement);
   judgement.checks.push_back(truth_.truth_check());
   AddStepChecks(judgement);
-  AddUpdateCheck(judgement);
+  AddUpdateChecks(judgement);
   AddRelations(judgement);
   AddTrajectory(judgement);
   Settle(judgement);
@@ -147,11 +158,13 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
   Add(judgement, CheckLosses(yardstick, candidate));
 }
 
-void RealTrial::AddUpdateCheck(Judgement& judgement) const {
+void RealTrial::AddUpdateChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
-    if (run.part != Part::kStep || !run.sight->sight) continue;
+    if (!run.sight || !run.sight->sight) continue;
     const RealStart& start = *run.task_run.start;
-    Add(judgement, CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight));
+    Add(judgement, run.part == Part::kSkipped
+                       ? CheckSkipped(run.traced, start.state, *run.sight->sight)
+                       : CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight));
   }
 }
 

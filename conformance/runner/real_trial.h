@@ -26,7 +26,7 @@ class RealTrial final : public Trial {
   Judgement Judge() const override;
 
  private:
-  enum class Part { kTrajectory, kAgain, kResumed, kRelated, kStep };
+  enum class Part { kTrajectory, kAgain, kResumed, kRelated, kStep, kUnrounded, kSkipped };
 
   struct Run {
     Part part;
@@ -39,7 +39,7 @@ class RealTrial final : public Trial {
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;
   void AddStepChecks(Judgement& judgement) const;
-  void AddUpdateCheck(Judgement& judgement) const;
+  void AddUpdateChecks(Judgement& judgement) const;
   void AddRelations(Judgement& judgement) const;
   void AddTrajectory(Judgement& judgement) const;
 

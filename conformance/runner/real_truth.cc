@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/real_truth.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "conformance/contract/batch_source.h"
@@ -47,6 +49,23 @@ std::shared_ptr<const RealStart> Stored(RealStart start, DType storage) {
     }
   }
   return std::make_shared<const RealStart>(std::move(start));
+}
+
+// The first token of a sample, one of those that occur in the fewest samples.
+int32_t RarestFirstToken(const contract::Batches& batches, int64_t batch, int64_t positions) {
+  const auto begins = [&](int64_t sample) { return batches.tokens.begin() + sample * positions; };
+  int32_t rarest = 0;
+  int64_t fewest = batch + 1;
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    const int32_t token = *begins(sample);
+    int64_t count = 0;
+    for (int64_t other = 0; other < batch; ++other) {
+      count += std::find(begins(other), begins(other + 1), token) != begins(other + 1);
+    }
+    if (count < fewest) rarest = token;
+    fewest = std::min(fewest, count);
+  }
+  return rarest;
 }
 
 std::vector<double> LossesOf(const RunDigest& run) {
@@ -133,6 +152,21 @@ std::vector<StepSight> RealLineTask::sights() const {
   std::vector<StepSight> sights;
   for (const std::optional<StepSight>& sight : sights_) sights.push_back(sight.value());
   return sights;
+}
+
+std::shared_ptr<const RealStart> RealTruth::SkippedStart(float value) const {
+  const contract::Gpt2Spec& model = problem_.model.gpt2();
+  const RealStarts starts = Starts(DType::kF32);
+  if (model.tied_head || starts.empty()) return nullptr;
+  const auto place = std::find(std::begin(kInjectedSteps), std::end(kInjectedSteps), kSkippedStep);
+  RealStart start = *starts[static_cast<size_t>(place - std::begin(kInjectedSteps))];
+  const contract::Case spec = CaseOf(problem_, "", problem_.plain, options_);
+  const int64_t batch = problem_.plain.train_batch_size;
+  const contract::Batches batches = contract::MakeBatches(source_, problem_.model, {spec.seed, kSkippedStep, 1, batch});
+  // embed.weight is the first parameter.
+  const int64_t token = RarestFirstToken(batches, batch, model.positions);
+  std::fill_n(start.state.front().master.begin() + token * model.width, model.width, value);
+  return std::make_shared<const RealStart>(std::move(start));
 }
 
 void RealTruth::MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain) {

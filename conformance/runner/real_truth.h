@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "conformance/cases/problem.h"
+#include "conformance/contract/batch_source.h"
 #include "conformance/contract/dtype.h"
 #include "conformance/contract/engine_protocol.h"
 #include "conformance/oracle/real_check.h"
@@ -75,8 +76,9 @@ class RealTruth {
  public:
   static constexpr contract::DType kStorages[] = {contract::DType::kF32, contract::DType::kBF16};
 
-  RealTruth(const Problem& problem, const PlanOptions& options)
-      : problem_(problem), options_(options), trajectory_(problem, options) {}
+  // `source` must outlive it.
+  RealTruth(const Problem& problem, const PlanOptions& options, const contract::TokenSource& source)
+      : problem_(problem), options_(options), source_(source), trajectory_(problem, options) {}
 
   RunTask& trajectory() { return trajectory_; }
   // `reference` and `plain` describe the engines that run truth_lines() and plain_lines().
@@ -88,6 +90,10 @@ class RealTruth {
   const std::string& error() const { return error_; }
   const reports::CheckRecord& truth_check() const { return truth_check_; }  // reference against witness
   RealStarts Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
+  // The state before kSkippedStep with `value` in the embedding of one token: the first of a sample, of those that
+  // occur in the fewest other samples, so that few ranks see it. None where the head is tied to the embedding (all
+  // would see it), or without a trajectory.
+  std::shared_ptr<const RealStart> SkippedStart(float value) const;
   const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
   const std::vector<double>& losses() const { return trajectory_.losses(); }
   const std::vector<double>& plain_losses(contract::DType storage) const { return lines_.at(storage).plain->losses(); }
@@ -104,6 +110,7 @@ class RealTruth {
 
   Problem problem_;
   PlanOptions options_;
+  const contract::TokenSource& source_;
   RealTrajectoryTask trajectory_;
   std::map<contract::DType, Lines> lines_;
   std::unique_ptr<RealLineTask> witness_;  // fp64, from the states of fp32

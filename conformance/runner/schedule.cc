@@ -71,13 +71,27 @@ void Schedule::Add(const EngineProgram& engine, const contract::EngineDescriptio
   if (!unit.runs.empty()) units_.push_back(std::move(unit));
 }
 
+std::vector<std::filesystem::path> Schedule::Unneeded(size_t number) const {
+  const ScheduledRun& run = runs_.at(number);
+  std::vector<std::filesystem::path> dirs;
+  if (run.keep) return dirs;
+  if (!run.is_resumed) dirs.push_back(run.out_dir);
+  if (run.saved) dirs.push_back(runs_[*run.saved].out_dir);
+  return dirs;
+}
+
 void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
   const size_t first = runs_.size();
   const std::vector<TaskRun> wanted = task.Runs();
   for (size_t i = 0; i < wanted.size(); ++i) {
-    ScheduledRun run{&task, i, wanted[i].spec, CaseDir(wanted[i]), work_dir_ / "runs" / std::to_string(runs_.size()),
-                     keep};
-    if (wanted[i].resumes) LinkCheckpoint(run.case_dir, runs_[first + *wanted[i].resumes]);
+    ScheduledRun run{
+        &task,        i,    wanted[i].spec, CaseDir(wanted[i]), work_dir_ / "runs" / std::to_string(runs_.size()), keep,
+        std::nullopt, false};
+    if (wanted[i].resumes) {
+      run.saved = first + *wanted[i].resumes;
+      LinkCheckpoint(run.case_dir, runs_[*run.saved]);
+      runs_[*run.saved].is_resumed = true;
+    }
     unit.runs.push_back({run.case_dir, run.out_dir, run.spec.timeout_s, run.spec.config.world_size()});
     unit.numbers.push_back(runs_.size());
     runs_.push_back(std::move(run));

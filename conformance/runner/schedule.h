@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct ScheduledRun {
   contract::Case spec;
   std::filesystem::path case_dir;
   std::filesystem::path out_dir;
-  bool keep = true;  // false: out_dir is removed once the task has taken it
+  bool keep = true;             // false: out_dir is of no use once its task and the run that resumes from it had it
+  std::optional<size_t> saved;  // the number of the run from whose checkpoint this one resumes
+  bool is_resumed = false;      // another run resumes from this one's checkpoint
 };
 
 class Schedule {
@@ -35,6 +38,10 @@ class Schedule {
 
   const std::vector<ScheduledRun>& runs() const { return runs_; }
   const std::vector<RunUnit>& units() const { return units_; }
+
+  // The folders that nobody reads any more once the task of this run has taken it. One with a checkpoint from which
+  // another run resumes is read until that one ends.
+  std::vector<std::filesystem::path> Unneeded(size_t number) const;
 
  private:
   void AddTask(RunTask& task, bool keep, RunUnit& unit);

@@ -5,13 +5,14 @@
 
 namespace plumbline::conformance {
 
-Truths::Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options) {
+Truths::Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options,
+               const contract::TokenSource& source) {
   for (int index : problems) {
     const Problem& problem = list.problems[static_cast<size_t>(index)];
     if (problem.model.is_exact()) {
       exact_[index] = std::make_unique<ExactTruthTask>(problem, options);
     } else {
-      real_[index] = std::make_unique<RealTruth>(problem, options);
+      real_[index] = std::make_unique<RealTruth>(problem, options, source);
     }
   }
 }

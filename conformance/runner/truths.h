@@ -25,7 +25,8 @@ struct Engine {
 class Truths {
  public:
   // `problems`: numbers in the list. References must outlive it.
-  Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options);
+  Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options,
+         const contract::TokenSource& source);
 
   bool NeedsPlainEngine() const { return !real_.empty(); }
 

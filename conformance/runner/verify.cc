@@ -49,7 +49,7 @@ class Verification {
   reports::Record Run() {
     MakeLists();
     DescribeEngines();
-    Truths truths(plan_.list, Problems(), options_.plan);
+    Truths truths(plan_.list, Problems(), options_.plan, source_);
     Schedule first(source_, options_.work_dir / "first");
     truths.ScheduleTrajectories(reference_, first);
     RunAll(first);
@@ -199,9 +199,9 @@ class Verification {
              [&](size_t number, const CaseOutcome& outcome) {
                const ScheduledRun& run = schedule.runs()[number];
                run.task->Take(run.index, run.out_dir, outcome);
-               if (!run.keep) {
+               for (const std::filesystem::path& dir : schedule.Unneeded(number)) {
                  std::error_code ignored;  // a folder that stays is removed with work_dir
-                 std::filesystem::remove_all(run.out_dir, ignored);
+                 std::filesystem::remove_all(dir, ignored);
                }
                const std::lock_guard lock(mutex);
                logs_[run.out_dir] = outcome.log;

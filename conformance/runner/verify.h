@@ -49,8 +49,10 @@ struct VerifyProgress {
   std::string last;  // what has just ended
 };
 
-// Different kinds, from a value to a count: what a run that is not about defects tries in a few seconds.
-inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14", "G18", "G20"};
+// Different kinds and checks, from a value to a count: what a run that is not about defects tries in a few seconds.
+// Those of the second line are of family gpt2.
+inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14", "G18", "G20",  //
+                                                     "C2", "L5", "O3b", "Z16"};
 
 // Throws contract::Error for what is wrong before any case can be judged (text, engine program, folders). `progress` is
 // called from several threads, one call at a time.

@@ -33,7 +33,7 @@ class Switch : public ::testing::Test {
 TEST_F(Switch, KnowsTheIdsOfTheEditFiles) {
   EXPECT_EQ(Ids(), (std::vector<std::string_view>{"T1", "T2", "T3"}));
   EXPECT_EQ(Defects()[0].title, "the last addend overwrites the sum");
-  EXPECT_EQ(Defects()[0].expect, "SumTo(4) is 4");
+  EXPECT_EQ(Defects()[0].expect, "exact: SumTo(4) is 4");
 }
 
 TEST_F(Switch, StatementReplacesInALibraryBelowTheEngine) {
@@ -86,7 +86,8 @@ TEST_F(Switch, ListsDefectsWithoutStartingTheEngine) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(Run({"engine", "run", "--list-defects"}), 0);
   const std::string printed = ::testing::internal::GetCapturedStdout();
-  EXPECT_EQ(printed.substr(0, printed.find('\n')), "T1\tthe last addend overwrites the sum\tSumTo(4) is 4");
+  EXPECT_EQ(printed.substr(0, printed.find('\n')),
+            "T1\tthe last addend overwrites the sum\texact: SumTo(4) is 4\texact");
 }
 
 TEST_F(Switch, BadFlagIsBadUsage) {

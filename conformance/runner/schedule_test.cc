@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schedule says of folders: which are linked, and which nobody needs any more. Starts no engine.
+#include "conformance/runner/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/cases/gpt2_cases.h"
+#include "conformance/runner/real_runs.h"
+
+namespace plumbline::conformance {
+namespace {
+
+// A run that saves, one that resumes from it, and one that has to do with neither.
+class SavingTask final : public RunTask {
+ public:
+  SavingTask() {
+    base_.id = "gpt2/x";
+    base_.model = Gpt2Cases().problems.front().model;
+    base_.config = Gpt2Cases().problems.front().plain;
+    base_.steps = 20;
+  }
+
+  std::vector<TaskRun> Runs() const override {
+    return {{SavingCase(base_, true)}, {ResumedCase(base_), nullptr, 0}, {StepCase(base_, 2)}};
+  }
+  void Take(size_t, const std::filesystem::path&, const CaseOutcome&) override {}
+
+ private:
+  contract::Case base_;
+};
+
+class ScheduleTest : public ::testing::Test {
+ protected:
+  // Two tasks, so that a task's runs are not numbered from 0.
+  void Add(bool keep) {
+    schedule_.Add(engine_, description_, {&first_}, keep);
+    schedule_.Add(engine_, description_, {&second_}, keep);
+    ASSERT_EQ(schedule_.runs().size(), 6u);
+  }
+
+  const contract::TokenSource source_{std::vector<int32_t>(100, 1), true};
+  const EngineProgram engine_;
+  const contract::EngineDescription description_;
+  SavingTask first_, second_;
+  Schedule schedule_{source_, std::filesystem::path(::testing::TempDir()) /
+                                  ::testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(ScheduleTest, AFolderWithACheckpointIsNeededUntilTheRunThatResumesFromItHasEnded) {
+  Add(/*keep=*/false);
+  const auto& runs = schedule_.runs();
+  using Dirs = std::vector<std::filesystem::path>;
+  for (size_t first : {0, 3}) {
+    EXPECT_EQ(schedule_.Unneeded(first), Dirs{});
+    EXPECT_EQ(schedule_.Unneeded(first + 1), (Dirs{runs[first + 1].out_dir, runs[first].out_dir}));
+    EXPECT_EQ(schedule_.Unneeded(first + 2), Dirs{runs[first + 2].out_dir});
+  }
+}
+
+TEST_F(ScheduleTest, EveryFolderOfRunsThatAreKeptIsNeeded) {
+  Add(/*keep=*/true);
+  for (size_t number = 0; number < 6; ++number) EXPECT_TRUE(schedule_.Unneeded(number).empty()) << number;
+}
+
+TEST_F(ScheduleTest, AResumedRunFindsTheCheckpointOfItsOwnTask) {
+  Add(/*keep=*/false);
+  const auto& runs = schedule_.runs();
+  for (size_t first : {0, 3}) {
+    EXPECT_EQ(std::filesystem::read_symlink(runs[first + 1].case_dir / "checkpoint"),
+              std::filesystem::absolute(runs[first].out_dir / "checkpoint-000009"));
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::conformance
