@@ -36,20 +36,21 @@ LayoutAxis DataAxis() {
   return axis;
 }
 
-// Small parameters are persistent; of the others two layers and the embedding may be gathered at once, one layer ahead.
+// Small parameters are persistent, and few others may be gathered at once.
 void SetTightStage3(RunConfig& config, const LayoutScale& scale) {
   config.zero_stage = 3;
   config.persistence_threshold_elems = scale.projection_elems;
-  config.prefetch_bucket_elems = scale.layer_elems;
-  config.max_live_elems = 2 * scale.layer_elems + scale.embedding_elems;
+  config.prefetch_bucket_elems = 2 * scale.projection_elems;
+  config.max_live_elems = 8 * scale.projection_elems;
 }
 
-// Nothing is persistent, and both limits bind at other places: plans of gathers that differ in either give other books.
+// Nothing is persistent; two layers and the embedding may be gathered at once, one layer ahead: plans of gathers that
+// differ in either limit give other books.
 void SetStage3Ahead(RunConfig& config, const LayoutScale& scale) {
   config.zero_stage = 3;
   config.persistence_threshold_elems = 0;
-  config.prefetch_bucket_elems = 2 * scale.layer_elems;
-  config.max_live_elems = 3 * scale.layer_elems;
+  config.prefetch_bucket_elems = scale.layer_elems;
+  config.max_live_elems = 2 * scale.layer_elems + scale.embedding_elems;
 }
 
 // Stage 3 three times: everything stays gathered within a step, or the limits of gathers bind.
@@ -87,7 +88,8 @@ LayoutAxis BucketAxis() {
           {{"below", "bucket_below", relative(-1)},
            {"at", "bucket_at", relative(0)},
            {"above", "bucket_above", relative(1)},
-           {"all", "bucket_all", [](RunConfig&, const LayoutScale&) {}}}};
+           {"all", "bucket_all",
+            [](RunConfig& config, const LayoutScale& scale) { config.reduce_bucket_elems = scale.trained_elems; }}}};
 }
 
 LayoutAxis OverlapAxis() {
@@ -187,6 +189,7 @@ LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest
   LayoutScale scale;
   scale.fits_bf16 = fits_bf16;
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
+    if (!parameter.frozen) scale.trained_elems += parameter.numel();
     if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();
     if (parameter.name == "layers.0." + largest) scale.bucket_elems = parameter.numel();
     if (parameter.name == "layers.0." + projection) scale.projection_elems = parameter.numel();

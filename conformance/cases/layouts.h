@@ -16,6 +16,7 @@ struct LayoutScale {
   int64_t bucket_elems = 0;      // the largest parameter of a layer: buckets are one below, at and one above it
   int64_t projection_elems = 0;  // the tight stage 3 keeps smaller parameters gathered
   int64_t layer_elems = 0;       // all parameters of a layer; limits of gathers are multiples of it
+  int64_t trained_elems = 0;     // all that are not frozen: one bucket, exactly full
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
 };

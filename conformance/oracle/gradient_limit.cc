@@ -29,12 +29,15 @@ double Alignment(const RegionHistory& region) {
   return RootMeanSquare(alignments);
 }
 
-double PooledNorm(const RegionHistory& region) {
+double PooledNorm(const RegionHistory& region, Errors engine) {
   std::vector<double> norms;
-  for (Errors engine : kPlainEngines) {
-    for (const RegionError& error : region.*engine) norms.push_back(error.norm);
-  }
+  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
   return RootMeanSquare(norms);
+}
+
+// Of the plain engine that makes the larger errors here: where they round in different places, both are legal.
+double PooledNorm(const RegionHistory& region) {
+  return std::max(PooledNorm(region, &RegionHistory::plain), PooledNorm(region, &RegionHistory::other_plain));
 }
 
 double LargestTail(const RegionHistory& region) {
@@ -43,12 +46,6 @@ double LargestTail(const RegionHistory& region) {
     for (const RegionError& error : region.*engine) largest = std::max(largest, error.tail);
   }
   return largest;
-}
-
-double PooledNorm(const RegionHistory& region, Errors engine) {
-  std::vector<double> norms;
-  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
-  return RootMeanSquare(norms);
 }
 
 // What regions of one class, vectors or matrices, share.
@@ -81,23 +78,25 @@ double DegreesOf(const RegionHistory& region, const ClassShape& shape) {
   return std::clamp(kNormalKurtosis * count / kurtosis, 1.0, count);
 }
 
-// The factor by which the two plain engines differ beyond chance, in root mean square of its logarithm over all regions:
-// what remains of the variance of the logarithms of their ratios when that of norms with so many degrees of freedom
-// (twice, for two norms) is taken off. A property of engines, not a draw: in bf16 one may add up a bias's gradient in
-// bf16 and another in fp32. At least 1.
-double SystematicSpread(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
-  double excess = 0;
-  double count = 0;
+// How much more the two plain engines differ from each other than their legal spread and the regions' degrees of
+// freedom explain, in the median region; at least 1. The logarithm of a ratio of two independent norms has twice the
+// variance of one.
+double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices,
+                      double engine_spread) {
+  constexpr double kMedianOfASquaredNormal = 0.4549364;
+  std::vector<double> squares;
   for (const RegionHistory& region : regions) {
     const double plain = PooledNorm(region, &RegionHistory::plain);
     const double other = PooledNorm(region, &RegionHistory::other_plain);
     if (region.is_whole || !(plain > 0 && other > 0)) continue;
-    const double log_ratio = std::log(plain / other);
+    const double excess = std::max(0.0, std::abs(std::log(plain / other)) - std::log(engine_spread));
     const double degrees = DegreesOf(region, region.is_vector ? vectors : matrices);
-    excess += log_ratio * log_ratio - 2 * LogSpreadOfDegrees(degrees);
-    ++count;
+    squares.push_back(excess * excess / (2 * LogSpreadOfDegrees(degrees)));
   }
-  return count > 0 ? std::exp(std::sqrt(std::max(0.0, excess / count))) : 1;
+  if (squares.empty()) return 1;
+  const auto middle = squares.begin() + static_cast<int64_t>(squares.size() / 2);
+  std::nth_element(squares.begin(), middle, squares.end());
+  return std::max(1.0, *middle / kMedianOfASquaredNormal);
 }
 
 RegionLimit LimitOf(const RegionHistory& region, double degrees, double alignment, double half_ulp,
@@ -145,13 +144,13 @@ std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, co
                                       double engine_spread) {
   const ClassShape vectors = ShapeOf(regions, true);
   const ClassShape matrices = ShapeOf(regions, false);
-  const double spread = engine_spread * SystematicSpread(regions, vectors, matrices);
+  const double overdispersion = Overdispersion(regions, vectors, matrices, engine_spread);
   std::vector<RegionLimit> limits;
   for (const RegionHistory& region : regions) {
     const ClassShape& shape = region.is_vector ? vectors : matrices;
-    const double degrees = DegreesOf(region, shape);
+    const double degrees = std::max(1.0, DegreesOf(region, shape) / overdispersion);
     const double alignment = std::max(shape.alignment, region.is_whole ? Alignment(region) : 0);
-    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), spread));
+    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), engine_spread));
   }
   return limits;
 }

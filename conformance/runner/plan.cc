@@ -86,13 +86,15 @@ std::vector<WantedAxes> DefectLayouts(const std::string& family) {
     return {
         {{"problem", "dense-v19"}, {"data", "2"}, {"zero", "0"}},
         {{"problem", "dense-v19"}, {"data", "1"}, {"storage", "bf16"}},
-        {{"data", "3"}, {"zero", "1"}, {"accumulation", "3"}},
-        {{"data", "3"}, {"zero", "2"}, {"accumulation", "4"}},
-        {{"data", "4"}, {"zero", "1"}, {"accumulation", "1"}},
-        {{"data", "8"}, {"zero", "2"}, {"accumulation", "3"}},
-        {{"data", "3"}, {"zero", "3tight"}, {"accumulation", "3"}},
-        {{"data", "2"}, {"zero", "3"}, {"accumulation", "4"}},
-        {{"problem", "sgd-v19"}, {"data", "8"}, {"accumulation", "4"}},
+        {{"problem", "grouped-v5"}, {"data", "3"}, {"zero", "1"}},
+        {{"problem", "grouped-v5"}, {"data", "3"}, {"zero", "2"}},
+        {{"problem", "dense-v19"}, {"data", "4"}, {"zero", "1"}},
+        {{"problem", "dense-v19"}, {"data", "8"}, {"zero", "2"}},
+        {{"problem", "grouped-v5"}, {"data", "3"}, {"zero", "3tight"}},
+        {{"problem", "dense-v19"}, {"data", "2"}, {"zero", "3"}},
+        {{"problem", "dense-v19"}, {"zero", "3ahead"}, {"accumulation", "4"}},
+        {{"problem", "sgd-v19"}, {"data", "8"}, {"storage", "fp32"}},
+        {{"problem", "sgd-v19"}, {"accumulation", "4"}, {"storage", "bf16"}},
         {{"problem", "wide-v5"}, {"zero", "2"}, {"accumulation", "4"}},
     };
   }
@@ -100,6 +102,7 @@ std::vector<WantedAxes> DefectLayouts(const std::string& family) {
       {{"problem", "tied-adamw"}, {"zero", "1"}},         {{"problem", "untied-sgd"}, {"zero", "2"}},
       {{"problem", "frozen-adamw"}, {"zero", "3"}},       {{"problem", "frozen-momentum"}, {"zero", "3tight"}},
       {{"problem", "tied-adamw"}, {"accumulation", "4"}}, {{"problem", "untied-sgd"}, {"zero", "0"}},
+      {{"problem", "untied-sgd"}, {"storage", "fp32"}},
   };
 }
 
