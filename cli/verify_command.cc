@@ -37,6 +37,7 @@ struct Options {
   bool self_test = false;
   bool no_self_test = false;
   bool require = false;
+  bool first_kill = false;
   bool keep = false;
   bool json = false;
   bool verbose = false;
@@ -163,6 +164,7 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
   verify.all_defects = options.self_test;
   verify.run_cases = !options.self_test;
+  verify.first_kill = options.first_kill;
   verify.require = options.require;
   verify.expected_unsupported = options.expect_unsupported;
   verify.reproduce_prefix = ReproducePrefix(options);
@@ -230,6 +232,8 @@ Command AddVerify(CLI::App& app) {
                     "Only show that the checks catch every planted defect (verify alone tries nine)");
   command->add_flag("--no-self-test", options->no_self_test, "Leave the planted defects out");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
+  command->add_flag("--first-kill", options->first_kill,
+                    "Try a planted defect on no more cases once a check that is meant for it has caught it");
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
   command->add_flag("--json", options->json, "Print the record as JSON");
   command->add_flag("--verbose", options->verbose, "Print a line for each case");

@@ -25,9 +25,13 @@ void RunUnits(const std::vector<RunUnit>& units, int jobs, const std::filesystem
         // On a busy machine an engine's last breath takes as long as a case may.
         RunLimits limits;
         for (const CaseRun& run : unit.runs) limits.exit_allowance_s = std::max(limits.exit_allowance_s, run.timeout_s);
+        std::stop_source unit_stop;
+        const auto stop_unit = [&] { unit_stop.request_stop(); };
+        const std::stop_callback all(own_stop.get_token(), stop_unit);
+        const std::stop_callback enough(unit.enough.get_token(), stop_unit);
         RunCases(
             *unit.engine, *unit.description, unit.runs, scratch_dir / ("unit" + std::to_string(i)),
-            own_stop.get_token(),
+            unit_stop.get_token(),
             [&](size_t index, const CaseOutcome& outcome) { on_done(unit.numbers[index], outcome); }, limits);
       } catch (...) {
         const std::lock_guard lock(mutex);

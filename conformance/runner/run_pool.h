@@ -14,12 +14,14 @@
 
 namespace plumbline::conformance {
 
-// One start of one engine for a list of cases; `first` numbers them for on_done.
+// One start of one engine for a list of cases.
 struct RunUnit {
   const EngineProgram* engine = nullptr;
   const contract::EngineDescription* description = nullptr;
   std::vector<CaseRun> runs;
   std::vector<size_t> numbers;  // what on_done is called with, one per run
+  // A request ends this unit alone: its remaining cases are reported as interrupted.
+  std::stop_source enough = std::stop_source(std::nostopstate);
 };
 
 // Each unit in turn on one of `jobs` threads; on_done is called from those threads, once per case, never twice for a

@@ -65,8 +65,8 @@ Schedule::Schedule(const contract::TokenSource& source, std::filesystem::path wo
     : source_(source), work_dir_(std::move(work_dir)) {}
 
 void Schedule::Add(const EngineProgram& engine, const contract::EngineDescription& description,
-                   const std::vector<RunTask*>& tasks, bool keep) {
-  RunUnit unit{&engine, &description, {}, {}};
+                   const std::vector<RunTask*>& tasks, bool keep, std::stop_source enough) {
+  RunUnit unit{&engine, &description, {}, {}, std::move(enough)};
   for (RunTask* task : tasks) AddTask(*task, keep, unit);
   if (!unit.runs.empty()) units_.push_back(std::move(unit));
 }

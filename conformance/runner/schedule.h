@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,10 @@ class Schedule {
   Schedule(const contract::TokenSource& source, std::filesystem::path work_dir);
 
   // Adds one start of `engine` for all runs of the tasks, in order. Tasks, engine and description must outlive it.
+  // `enough`: a request ends this start.
   void Add(const EngineProgram& engine, const contract::EngineDescription& description,
-           const std::vector<RunTask*>& tasks, bool keep = true);
+           const std::vector<RunTask*>& tasks, bool keep = true,
+           std::stop_source enough = std::stop_source(std::nostopstate));
 
   const std::vector<ScheduledRun>& runs() const { return runs_; }
   const std::vector<RunUnit>& units() const { return units_; }

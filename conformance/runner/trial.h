@@ -13,6 +13,7 @@ namespace plumbline::conformance {
 // judgement only: a self-test has hundreds of trials.
 class Trial : public RunTask {
  public:
+  bool is_judged() const { return judgement_.has_value(); }
   // After all runs have been taken.
   const Judgement& judgement() const { return *judgement_; }
 

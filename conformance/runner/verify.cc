@@ -33,9 +33,23 @@ struct DefectRun {
   std::string id;
   std::string title;
   std::string family;
+  std::vector<std::string> expected;  // checks, of which one is to catch it
   EngineProgram program;
   std::vector<std::unique_ptr<Trial>> trials;  // of defect_cases_[family]
+  std::stop_source enough;
 };
+
+// "gradient, loss: of embed.weight" -> gradient, loss. As apply_edits.py demands it.
+std::vector<std::string> ExpectedChecks(std::string_view expect) {
+  std::vector<std::string> checks;
+  std::string name;
+  for (char c : expect.substr(0, expect.find(':'))) {
+    if (c == ',') checks.push_back(std::exchange(name, ""));
+    if (c != ',' && c != ' ') name += c;
+  }
+  checks.push_back(name);
+  return checks;
+}
 
 class Verification {
  public:
@@ -86,8 +100,10 @@ class Verification {
       defects_.push_back({id,
                           std::string(defect.title),
                           std::string(defect.family),
+                          ExpectedChecks(defect.expect),
                           {options_.engines.optimized_defects, {"--defect", id}},
-                          {}});
+                          {},
+                          std::stop_source()});
     }
     for (const char* family : {"exact", "gpt2"}) defect_cases_[family] = DefectCases(family, options_.plan);
     AddCleanTwin();
@@ -188,7 +204,8 @@ class Verification {
         defect.trials.push_back(truths.MakeTrial(entry, switchable_.description));
         tasks.push_back(defect.trials.back().get());
       }
-      schedule.Add(defect.program, switchable_.description, tasks, /*keep=*/false);
+      schedule.Add(defect.program, switchable_.description, tasks, /*keep=*/false, defect.enough);
+      for (const auto& trial : defect.trials) defect_of_[trial.get()] = &defect;
     }
   }
 
@@ -205,6 +222,7 @@ class Verification {
                  std::error_code ignored;  // a folder that stays is removed with work_dir
                  std::filesystem::remove_all(dir, ignored);
                }
+               if (options_.first_kill) StopAtKill(run.task);
                const std::lock_guard lock(mutex);
                logs_[run.out_dir] = outcome.log;
                seconds_[run.task] += outcome.wall_s;
@@ -213,6 +231,21 @@ class Verification {
                state.last = run.spec.id;
                progress_(state);
              });
+  }
+
+  // Ends the runs of a defect once a check that is expected to catch it has.
+  void StopAtKill(const RunTask* task) {
+    const auto found = defect_of_.find(task);
+    if (found == defect_of_.end()) return;
+    DefectRun& defect = *found->second;
+    const auto trial = std::find_if(defect.trials.begin(), defect.trials.end(),
+                                    [&](const auto& entry) { return entry.get() == task; });
+    if (!(*trial)->is_judged()) return;
+    const reports::DefectRecord seen = JudgeDefect(defect.id, defect.title, {{"", (*trial)->judgement()}});
+    const auto expected = [&](const std::string& check) {
+      return std::find(defect.expected.begin(), defect.expected.end(), check) != defect.expected.end();
+    };
+    if (std::any_of(seen.caught_by.begin(), seen.caught_by.end(), expected)) defect.enough.request_stop();
   }
 
   // After Ctrl-C a case without a verdict is NOT_RUN, whatever the interruption made of it.
@@ -357,6 +390,7 @@ class Verification {
   std::vector<std::optional<std::string>> declined_;  // by case: why it is not started
   std::vector<std::unique_ptr<Trial>> trials_;        // by case; none where it is declined or its engine absent
   std::map<const RunTask*, double> seconds_;
+  std::map<const RunTask*, DefectRun*> defect_of_;
   std::map<std::filesystem::path, std::filesystem::path> logs_;  // by out_dir
 };
 

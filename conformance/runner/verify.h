@@ -37,6 +37,7 @@ struct VerifyOptions {
   bool run_cases = true;
   bool run_defects = true;
   bool all_defects = false;  // else those of kSmokeDefects
+  bool first_kill = false;   // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
   std::string reproduce_prefix;                   // "./plumbline verify --seed 1"
