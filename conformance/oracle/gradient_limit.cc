@@ -29,12 +29,15 @@ double Alignment(const RegionHistory& region) {
   return RootMeanSquare(alignments);
 }
 
-double PooledNorm(const RegionHistory& region) {
+double PooledNorm(const RegionHistory& region, Errors engine) {
   std::vector<double> norms;
-  for (Errors engine : kPlainEngines) {
-    for (const RegionError& error : region.*engine) norms.push_back(error.norm);
-  }
+  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
   return RootMeanSquare(norms);
+}
+
+// Of the plain engine that makes the larger errors here: where they round in different places, both are legal.
+double PooledNorm(const RegionHistory& region) {
+  return std::max(PooledNorm(region, &RegionHistory::plain), PooledNorm(region, &RegionHistory::other_plain));
 }
 
 double LargestTail(const RegionHistory& region) {
@@ -45,16 +48,73 @@ double LargestTail(const RegionHistory& region) {
   return largest;
 }
 
-double PooledNorm(const RegionHistory& region, Errors engine) {
-  std::vector<double> norms;
-  for (const RegionError& error : region.*engine) norms.push_back(error.norm);
-  return RootMeanSquare(norms);
+// What is left of the logarithms of errors when each region's mean and each step's mean are taken away: some regions
+// are harder than others, and some steps are harder for all of them; chance is what remains.
+struct LogSpread {
+  double squares = 0;
+  double degrees = 0;
+};
+
+// logs: [region][step], at least two regions.
+LogSpread SpreadOf(const std::vector<std::vector<double>>& logs) {
+  const size_t num_steps = logs.front().size();
+  std::vector<double> region_mean(logs.size(), 0);
+  std::vector<double> step_mean(num_steps, 0);
+  double mean = 0;
+  for (size_t r = 0; r < logs.size(); ++r) {
+    for (size_t s = 0; s < num_steps; ++s) {
+      region_mean[r] += logs[r][s] / static_cast<double>(num_steps);
+      step_mean[s] += logs[r][s] / static_cast<double>(logs.size());
+      mean += logs[r][s] / static_cast<double>(logs.size() * num_steps);
+    }
+  }
+  LogSpread spread;
+  for (size_t r = 0; r < logs.size(); ++r) {
+    for (size_t s = 0; s < num_steps; ++s) {
+      const double residual = logs[r][s] - region_mean[r] - step_mean[s] + mean;
+      spread.squares += residual * residual;
+    }
+  }
+  spread.degrees = static_cast<double>((logs.size() - 1) * (num_steps - 1));
+  return spread;
+}
+
+// Logarithms of one plain engine's norms; regions with a null step or an error of exactly zero say nothing.
+std::vector<std::vector<double>> LogNorms(std::span<const RegionHistory> regions, bool vectors, Errors engine) {
+  std::vector<std::vector<double>> logs;
+  for (const RegionHistory& region : regions) {
+    const std::vector<RegionError>& errors = region.*engine;
+    const bool usable = !region.is_whole && region.is_vector == vectors && region.LiveInEveryStep() &&
+                        std::all_of(errors.begin(), errors.end(), [](const RegionError& e) { return e.norm > 0; });
+    if (!usable) continue;
+    logs.emplace_back();
+    for (const RegionError& error : errors) logs.back().push_back(std::log(error.norm));
+  }
+  return logs;
+}
+
+// Degrees of freedom of an error in one step, by how much its size varies from step to step; at least 1. The variance
+// is taken at the upper end of what the data allow, and the two engines' are averaged, not pooled: they may share
+// roundings.
+double DegreesPerStep(std::span<const RegionHistory> regions, bool vectors) {
+  constexpr double kLowTail = 1e-3;
+  double variance = 0;
+  for (Errors engine : kPlainEngines) {
+    const std::vector<std::vector<double>> logs = LogNorms(regions, vectors, engine);
+    if (logs.size() < 2) return 1;
+    const LogSpread spread = SpreadOf(logs);
+    const double sure = ChiSquaredLowerQuantile(spread.degrees, kLowTail);
+    if (!(sure > 0)) return 1;
+    variance += spread.squares / sure / 2;
+  }
+  return std::max(1.0, DegreesOfLogSpread(variance));
 }
 
 // What regions of one class, vectors or matrices, share.
 struct ClassShape {
   double kurtosis = 0;   // mean of theirs
   double alignment = 1;  // the largest of theirs
+  double degrees_per_step = 1;
 };
 
 ClassShape ShapeOf(std::span<const RegionHistory> regions, bool vectors) {
@@ -67,6 +127,7 @@ ClassShape ShapeOf(std::span<const RegionHistory> regions, bool vectors) {
     ++count;
   }
   if (count > 0) shape.kurtosis /= count;
+  shape.degrees_per_step = DegreesPerStep(regions, vectors);
   return shape;
 }
 
@@ -81,23 +142,25 @@ double DegreesOf(const RegionHistory& region, const ClassShape& shape) {
   return std::clamp(kNormalKurtosis * count / kurtosis, 1.0, count);
 }
 
-// The factor by which the two plain engines differ beyond chance, in root mean square of its logarithm over all regions:
-// what remains of the variance of the logarithms of their ratios when that of norms with so many degrees of freedom
-// (twice, for two norms) is taken off. A property of engines, not a draw: in bf16 one may add up a bias's gradient in
-// bf16 and another in fp32. At least 1.
-double SystematicSpread(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices) {
-  double excess = 0;
-  double count = 0;
+// How much more the two plain engines differ from each other than their legal spread and the regions' degrees of
+// freedom explain, in the median region; at least 1. The logarithm of a ratio of two independent norms has twice the
+// variance of one.
+double Overdispersion(std::span<const RegionHistory> regions, const ClassShape& vectors, const ClassShape& matrices,
+                      double engine_spread) {
+  constexpr double kMedianOfASquaredNormal = 0.4549364;
+  std::vector<double> squares;
   for (const RegionHistory& region : regions) {
     const double plain = PooledNorm(region, &RegionHistory::plain);
     const double other = PooledNorm(region, &RegionHistory::other_plain);
     if (region.is_whole || !(plain > 0 && other > 0)) continue;
-    const double log_ratio = std::log(plain / other);
+    const double excess = std::max(0.0, std::abs(std::log(plain / other)) - std::log(engine_spread));
     const double degrees = DegreesOf(region, region.is_vector ? vectors : matrices);
-    excess += log_ratio * log_ratio - 2 * LogSpreadOfDegrees(degrees);
-    ++count;
+    squares.push_back(excess * excess / (2 * LogSpreadOfDegrees(degrees)));
   }
-  return count > 0 ? std::exp(std::sqrt(std::max(0.0, excess / count))) : 1;
+  if (squares.empty()) return 1;
+  const auto middle = squares.begin() + static_cast<int64_t>(squares.size() / 2);
+  std::nth_element(squares.begin(), middle, squares.end());
+  return std::max(1.0, *middle / kMedianOfASquaredNormal);
 }
 
 RegionLimit LimitOf(const RegionHistory& region, double degrees, double alignment, double half_ulp,
@@ -145,13 +208,20 @@ std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, co
                                       double engine_spread) {
   const ClassShape vectors = ShapeOf(regions, true);
   const ClassShape matrices = ShapeOf(regions, false);
-  const double spread = engine_spread * SystematicSpread(regions, vectors, matrices);
+  const double overdispersion = Overdispersion(regions, vectors, matrices, engine_spread);
   std::vector<RegionLimit> limits;
   for (const RegionHistory& region : regions) {
     const ClassShape& shape = region.is_vector ? vectors : matrices;
-    const double degrees = DegreesOf(region, shape);
+    double degrees = DegreesOf(region, shape) / overdispersion;
+    // In fp32 the roundings inside an engine's sums and statistics are its own, and where one of them is amplified (a
+    // row of small variance, a large score) it alone makes the errors of many regions in that step. In bf16 the
+    // roundings to storage are much larger than those, and engines share most of them.
+    if (storage != contract::DType::kBF16) {
+      degrees = std::min(degrees, shape.degrees_per_step * static_cast<double>(region.truth.size()));
+    }
+    degrees = std::max(1.0, degrees);
     const double alignment = std::max(shape.alignment, region.is_whole ? Alignment(region) : 0);
-    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), spread));
+    limits.push_back(LimitOf(region, degrees, alignment, HalfUlp(storage), engine_spread));
   }
   return limits;
 }

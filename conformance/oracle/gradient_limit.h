@@ -57,7 +57,7 @@ struct RegionLimit {
   double norm = 0;
   double slope = 0;
   double tail = 0;
-  double plain_norm = 0;  // what the plain engines show, pooled, for the report
+  double plain_norm = 0;  // that of the plain engine with the larger errors, for the report
 };
 
 // The largest ratio of the errors of two legal engines of one precision, in root mean square. fp32: sums of at most

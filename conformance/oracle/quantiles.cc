@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/oracle/quantiles.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace plumbline::conformance {
@@ -82,5 +84,19 @@ double FisherUpperQuantile(double numerator, double denominator, double tail) {
 }
 
 double LogSpreadOfDegrees(double degrees) { return Trigamma(degrees / 2) / 4; }
+
+double DegreesOfLogSpread(double variance) {
+  if (!(variance > 0)) return std::numeric_limits<double>::infinity();
+  constexpr double kLeast = -10;  // logarithms
+  constexpr double kMost = 30;
+  return std::exp(SolveDecreasing(kLeast, kMost, variance,
+                                  [](double log_degrees) { return LogSpreadOfDegrees(std::exp(log_degrees)); }));
+}
+
+double ChiSquaredLowerQuantile(double degrees, double tail) {
+  const double spread = 2 / (9 * degrees);
+  const double root = 1 - spread - NormalUpperQuantile(tail) * std::sqrt(spread);
+  return degrees * std::pow(std::max(root, 0.0), 3);
+}
 
 }  // namespace plumbline::conformance

@@ -16,4 +16,11 @@ double FisherUpperQuantile(double numerator, double denominator, double tail);
 // The variance of the logarithm of a chi variable: trigamma(degrees / 2) / 4, about 1 / (2 degrees).
 double LogSpreadOfDegrees(double degrees);
 
+// Its inverse; infinite for a variance of 0.
+double DegreesOfLogSpread(double variance);
+
+// The c with P(X < c) = tail for chi-squared X with that many degrees of freedom (Wilson, Hilferty 1931: good to a few
+// percent for five or more; 0 where it is useless).
+double ChiSquaredLowerQuantile(double degrees, double tail);
+
 }  // namespace plumbline::conformance

@@ -56,5 +56,18 @@ TEST(LogSpreadOfDegrees, HasTheKnownValues) {
   EXPECT_NEAR(LogSpreadOfDegrees(1001) * 2 * 1000, 1, 1e-5);  // 1 / (2 nu - 2) for large nu
 }
 
+TEST(DegreesOfLogSpread, InvertsIt) {
+  for (double degrees : {1.0, 2.0, 3.7, 50.0, 12'345.0}) {
+    EXPECT_NEAR(DegreesOfLogSpread(LogSpreadOfDegrees(degrees)) / degrees, 1, 1e-9);
+  }
+  EXPECT_TRUE(std::isinf(DegreesOfLogSpread(0)));
+}
+
+TEST(ChiSquaredLowerQuantile, IsCloseToThePublishedValues) {
+  EXPECT_NEAR(ChiSquaredLowerQuantile(10, 0.01), 2.558, 0.05);
+  EXPECT_NEAR(ChiSquaredLowerQuantile(30, 0.01), 14.953, 0.05);
+  EXPECT_EQ(ChiSquaredLowerQuantile(1, 1e-6), 0);
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

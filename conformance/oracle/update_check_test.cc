@@ -143,6 +143,24 @@ TEST(CheckUpdate, FindsEachMistakeUnderTheRightName) {
   }
 }
 
+TEST(CheckUpdate, SeesOnWhichSideOfTheThresholdTheNormIs) {
+  for (const auto& [share, crossed] : {std::pair(0.9, true), std::pair(0.9999, true), std::pair(1.0001, false)}) {
+    ExampleUpdate update = Make(Plain);
+    update.spec.config.gradient_clipping = share * NormOf(update.after);
+    Execute({}, update);
+    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kPass) << share << Check(update).check.detail;
+    Execute({.no_clip = crossed, .always_clip = !crossed}, update);
+    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail) << share;
+  }
+  // At the threshold both are within rounding.
+  for (bool clips : {false, true}) {
+    ExampleUpdate update = Make(Plain);
+    update.spec.config.gradient_clipping = NormOf(update.after) + 1e-6;
+    Execute({.no_clip = !clips, .always_clip = clips}, update);
+    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kPass) << Check(update).check.detail;
+  }
+}
+
 TEST(CheckUpdate, BoundsTheMasterWeightFarBelowAStep) {
   for (Configure configure : {Plain, FirstStep, Clipped, Bf16}) {
     ExampleUpdate update = Make(configure);

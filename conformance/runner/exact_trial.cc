@@ -25,7 +25,7 @@ void ExactTruthTask::Finish() {
 }
 
 void ExactTrial::Take(size_t, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
-  seen_ = Observe(spec_, description_, out_dir, outcome);
+  judgement_ = JudgeExact(spec_, truth_.truth(), Observe(spec_, description_, out_dir, outcome));
 }
 
 Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Observation& seen) {

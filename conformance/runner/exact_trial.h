@@ -43,13 +43,11 @@ class ExactTrial final : public Trial {
 
   std::vector<TaskRun> Runs() const override { return {{spec_}}; }
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
-  Judgement Judge() const override { return JudgeExact(spec_, truth_.truth(), seen_); }
 
  private:
   contract::Case spec_;
   const contract::EngineDescription& description_;
   const ExactTruthTask& truth_;
-  Observation seen_;
 };
 
 }  // namespace plumbline::conformance

@@ -150,7 +150,9 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   if (!Contains(description.families, family)) return lacks("family " + family);
   if (!Contains(description.dtypes, storage)) return lacks("dtype " + storage);
   if (!Contains(description.optimizers, optimizer)) return lacks("optimizer " + optimizer);
-  if (std::find(stages.begin(), stages.end(), spec.config.zero_stage) == stages.end()) {
+  const auto lists = [&](int64_t stage) { return std::find(stages.begin(), stages.end(), stage) != stages.end(); };
+  const bool one_rank = spec.config.data_degree == 1;  // then all stages do what stage 0 does (docs/formats.md)
+  if (!lists(spec.config.zero_stage) && !(one_rank && lists(0))) {
     return lacks("zero stage " + std::to_string(spec.config.zero_stage));
   }
   if (spec.config.data_degree > description.max_data_degree) {

@@ -155,5 +155,18 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   }
 }
 
+TEST(Declined, TakesEveryStageOfOneRankForStageZero) {
+  contract::EngineDescription description = AbleEngine();
+  description.zero_stages = {0};
+  int64_t of_one_rank = 0;
+  for (const PlannedCase& entry : MakePlan(PlanOptions{}).cases) {
+    if (entry.spec.config.zero_stage == 0) continue;
+    const bool one_rank = entry.spec.config.data_degree == 1;
+    of_one_rank += one_rank;
+    EXPECT_EQ(Declined(description, entry.spec).has_value(), !one_rank) << entry.id;
+  }
+  EXPECT_GT(of_one_rank, 0);
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

@@ -18,12 +18,11 @@ namespace plumbline::conformance {
 
 class RealTrial final : public Trial {
  public:
-  // `base`: the trajectory. MakeLines() of the truth was called. References must outlive it.
+  // `base`: the trajectory. The truth is finished. References must outlive it.
   RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth);
 
   std::vector<TaskRun> Runs() const override;
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
-  Judgement Judge() const override;
 
  private:
   enum class Part { kTrajectory, kAgain, kResumed, kRelated, kStep, kUnrounded, kSkipped };
@@ -36,6 +35,7 @@ class RealTrial final : public Trial {
     std::optional<SightResult> sight;
   };
 
+  Judgement Judge() const;
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;
   void AddStepChecks(Judgement& judgement) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The truths of all problems that a verification needs, of every family, in the two phases in which they are run: the
-// trajectories that others begin at, then all else.
+// trajectories that others begin at, then all else. Trials follow when both are over.
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ class Truths {
   void ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule);
   void Finish();
 
-  // In phase two.
+  // After Finish.
   std::unique_ptr<Trial> MakeTrial(const PlannedCase& entry, const contract::EngineDescription& description) const;
 
  private:

@@ -53,12 +53,14 @@ class Verification {
     Schedule first(source_, options_.work_dir / "first");
     truths.ScheduleTrajectories(reference_, first);
     RunAll(first);
+    Schedule second(source_, options_.work_dir / "second");
+    truths.ScheduleRest(reference_, witness_, second);
+    RunAll(second);
+    truths.Finish();
     Schedule schedule(source_, options_.work_dir);
-    truths.ScheduleRest(reference_, witness_, schedule);
     ScheduleCases(truths, schedule);
     ScheduleDefects(truths, schedule);
     RunAll(schedule);
-    truths.Finish();
     reports::Record record = NewRecord();
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(JudgeCase(i));
     if (!stop_.stop_requested()) RerunFailures(truths, record);
@@ -215,7 +217,7 @@ class Verification {
 
   // After Ctrl-C a case without a verdict is NOT_RUN, whatever the interruption made of it.
   Judgement JudgeTrial(const Trial& trial) const {
-    Judgement judgement = trial.Judge();
+    Judgement judgement = trial.judgement();
     if (stop_.stop_requested() && (judgement.no_truth || judgement.verdict == Verdict::kNotRun)) {
       return {Verdict::kNotRun, {}, "interrupted", std::nullopt, false, false};
     }

@@ -194,6 +194,6 @@ def main(command, *arguments):
         if rank == 0:
             (out_dir / "status.new").write_text(json.dumps({"status": STATUS[worst.item()], "message": message}))
             (out_dir / "status.new").rename(out_dir / "status.json")
-    return worst.item() if single else 0
+    return distributed.destroy_process_group() or (worst.item() if single else 0)
 
 sys.exit(main(*sys.argv[1:]))

@@ -21,6 +21,7 @@ STARTER, ENGINE, WRITE_CASE, REFERENCE, TEXT = (pathlib.Path(path).resolve() for
 sys.path.insert(0, str(ENGINE.parent / "testing"))
 import case_folder  # noqa: E402
 import loss_formula  # noqa: E402
+import wrong_copies  # noqa: E402
 
 # 32 units in the last place of fp32: about as many roundings follow each other in these models. A defect is above 1e-2.
 GRADIENT_BOUND = 2.0**-19
@@ -113,13 +114,7 @@ class Folder:
         return out
 
     def changed_copy(self, old, new):
-        """A starter of the engine in which `old`, which must be there exactly once, is replaced."""
-        text = ENGINE.read_text()
-        assert text.count(old) == 1, "%r occurs %d times" % (old, text.count(old))
-        folder = self.new("copy")
-        folder.mkdir()
-        (folder / "engine.py").write_text(text.replace(old, new))
-        return pathlib.Path(shutil.copy(STARTER, folder))
+        return wrong_copies.changed_copy(STARTER, ENGINE, self.new("copy"), old, new)
 
 
 def difference(values, truth):
@@ -356,17 +351,10 @@ class Formulas(unittest.TestCase):
 class WrongCopies(unittest.TestCase):
     """What the comparison with the reference says about an adapter in which one thing is wrong, on unequal counts of tokens."""
 
-    WRONG = {
-        "no reduction: each rank steps on its own gradient":
-            ("contextlib.nullcontext() if part == len(batch[0]) else model.no_sync()", "model.no_sync()"),
-        "the average over ranks where the sum is due": ("(share * world).backward()", "share.backward()"),
-        "each rank divides by its own count of tokens": ("total(batch[2].sum())", "batch[2].sum()"),
-    }
-
     def test_each_is_told_from_the_adapter_by_the_comparison_with_the_reference(self):
         folder, spec = Folder(self.addCleanup), CASES["plain"]
         truth, same_case = folder.reference(spec), folder.write(layout(spec, 2, 3))
-        for title, (old, new) in self.WRONG.items():
+        for title, (old, new, _) in wrong_copies.WRONG.items():
             with self.subTest(title):
                 [(out, status)], codes, logs = folder.run(2, [same_case], starter=folder.changed_copy(old, new))
                 self.assertEqual((status, codes), ({"status": "ok", "message": ""}, [0, 0]), logs)

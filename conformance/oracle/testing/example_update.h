@@ -198,8 +198,8 @@ inline void Execute(const Engine& engine, ExampleUpdate& update) {
         const auto g =
             static_cast<float>(update.after.of(contract::TensorKind::kGradient)[id][i] * engine.gradient_factor);
         e = config.optimizer == contract::OptimizerKind::kAdamW
-                ? StepAdamW(engine, params, update.num_updates + 1, e, clip < 1 || engine.clip_max ? clip * g : g, g)
-                : StepSgd(engine, params, update.num_updates + 1, e, clip < 1 || engine.clip_max ? clip * g : g);
+                ? StepAdamW(engine, params, update.num_updates + 1, e, clip * g, g)
+                : StepSgd(engine, params, update.num_updates + 1, e, clip * g);
       }
       const float source = engine.stale_weight ? before.master[i] : e.master;
       float weight = source;
