@@ -47,11 +47,11 @@ double BetaFraction(double a, double b, double x) {
   return fraction;
 }
 
-// I_x(a, b); y is 1 - x, given apart so that tails keep their digits.
-double RegularizedBeta(double a, double b, double x, double y) {
+// I_x(a, b); y is 1 - x, given apart so that tails keep their digits; log_scale is -ln B(a, b).
+double RegularizedBeta(double a, double b, double x, double y, double log_scale) {
   if (x <= 0) return 0;
   if (y <= 0) return 1;
-  const double log_front = std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log(y);
+  const double log_front = log_scale + a * std::log(x) + b * std::log(y);
   if (x < (a + 1) / (a + b + 2)) return std::exp(log_front) * BetaFraction(a, b, x) / a;
   return 1 - std::exp(log_front) * BetaFraction(b, a, y) / b;
 }
@@ -74,11 +74,14 @@ double NormalUpperQuantile(double tail) {
 double FisherUpperQuantile(double numerator, double denominator, double tail) {
   // P(F > f) = I_w(denominator / 2, numerator / 2) with w = denominator / (denominator + numerator f).
   constexpr double kMaxLog = 700;
+  const double a = denominator / 2;
+  const double b = numerator / 2;
+  const double log_scale = std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b);
   const double log_f = SolveDecreasing(-kMaxLog, kMaxLog, tail, [&](double candidate) {
     const double scaled = numerator * std::exp(candidate);
     const double w = denominator / (denominator + scaled);
     const double rest = scaled / (denominator + scaled);
-    return RegularizedBeta(denominator / 2, numerator / 2, w, std::isfinite(scaled) ? rest : 1);
+    return RegularizedBeta(a, b, w, std::isfinite(scaled) ? rest : 1, log_scale);
   });
   return std::exp(log_f);
 }
