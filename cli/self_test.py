@@ -3,7 +3,7 @@
 
 Usage: self_test.py PATH_OF_PLUMBLINE PATH_OF_OPTIMIZED_DEFECTS
 What an edit expects comes from the switchable program (--list-defects); what was seen comes from the record of
-`verify --self-test`. How `expect` is written is in conformance/defects/apply_edits.py.
+`verify --self-test --first-kill`. How `expect` is written is in conformance/defects/apply_edits.py.
 """
 
 import json
@@ -80,7 +80,7 @@ class SelfTest(unittest.TestCase):
         listed = listed_defects()
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "out"
-            done = subprocess.run([PLUMBLINE, "verify", "--self-test", "--out", out], capture_output=True, text=True)
+            done = subprocess.run([PLUMBLINE, "verify", "--self-test", "--first-kill", "--out", out], capture_output=True, text=True)
             print(done.stdout, done.stderr)
             record = json.loads((out / "record.json").read_text())
         self.assertEqual([], disagreements(listed, record["defects"]))
