@@ -203,6 +203,7 @@ TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
       [](contract::Case& c) { c.config.accumulation_steps = 2, c.config.micro_batch_size = 3; },
       [](contract::Case& c) { c.config.zero_stage = 1; },
       [](contract::Case& c) { c.config.storage = contract::DType::kF16; },
+      [](contract::Case& c) { c.config.storage = contract::DType::kF64; },
       [](contract::Case& c) { c.perturbation.emplace(); },
       [](contract::Case& c) { c.resume = true; },
       [](contract::Case& c) { c.save_steps = {3}; },
