@@ -60,11 +60,13 @@ class Case(unittest.TestCase):
             "    for line in open(args[args.index('--batch') + 1]):\n"
             "        entry = json.loads(line)\n"
             "        yield json.load(open(entry['case'] + '/case.json'))['id'], entry\n"
-            "def run_one(entry, change=lambda text: text):\n"  # the status comes last: it ends the case
+            "def run_one(entry, change=lambda text: text, in_dumps=lambda path: None):\n"
             "    out, own = pathlib.Path(entry['out']), pathlib.Path(entry['out'] + '.own')\n"
             "    own.mkdir()\n"
             "    real(['run', '--case', entry['case'], '--out', own])\n"
             "    for trace in own.glob('rank*/trace.jsonl'): trace.write_text(change(trace.read_text()))\n"
+            "    for path in own.glob('rank*/tensors-*'): in_dumps(path)\n"
+            # The status comes last: it ends the case, and what is changed later may be seen or not.
             "    for path in sorted(own.iterdir(), key=lambda path: path.name == 'status.json'): path.rename(out / path.name)\n"
             "if args[0] == 'describe': DESCRIBE()\n"
             "else: RUN()\n".replace("DESCRIBE()", body.get("describe", "sys.exit(real(args))")).replace(
@@ -440,9 +442,8 @@ def scale(path, prefix, factor):
 def lie(part, in_dumps=None, in_trace=None):
     for id, entry in each():
         mine = id.endswith('/' + part) if part else id.count('/') == 2
-        run_one(entry, in_trace if mine and in_trace else lambda text: text)
-        if mine and in_dumps:
-            for path in pathlib.Path(entry['out']).glob('rank*/tensors-*'): in_dumps(path)
+        run_one(entry, in_trace if mine and in_trace else lambda text: text,
+                in_dumps if mine and in_dumps else lambda path: None)
 def line(number, change):
     def apply(text):
         lines = text.splitlines()
