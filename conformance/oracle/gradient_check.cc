@@ -281,7 +281,8 @@ class Comparison {
       blind_ = name + ": the plain engines' errors are so large (norm " + Text(limits_[r].plain_norm) +
                ") that a gradient of zero would pass";
     } else if (live) {
-      coarsest_slope_ = std::max(coarsest_slope_, limits_[r].slope);
+      // A factor is an error of that norm and that slope.
+      coarsest_factor_ = std::max(coarsest_factor_, std::min(limits_[r].norm, limits_[r].slope));
     }
   }
 
@@ -308,7 +309,7 @@ class Comparison {
            " of it; a factor is found in every region" +
            (num_blind_ > 0 ? " but " + std::to_string(num_blind_) + ", which are noise in the plain engines too,"
                            : "") +
-           " from 1 +- " + Text(coarsest_slope_) + " on";
+           " from 1 +- " + Text(coarsest_factor_) + " on";
   }
 
   const contract::ModelSpec& model_;
@@ -318,7 +319,7 @@ class Comparison {
   const std::vector<RegionLimit>& limits_;
   int64_t compared_ = 0;
   double worst_share_ = -1;
-  double coarsest_slope_ = 0;  // of the regions that have a gradient in every step
+  double coarsest_factor_ = 0;  // of the regions that have a gradient in every step
   std::string worst_;
   double energy_ = 0;        // of the truth: squares of the regions' norms, over all steps
   double blind_energy_ = 0;  // of it in regions whose gradient could be missing
