@@ -9,6 +9,7 @@
 
 #include "conformance/contract/strict_json.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/oracle/storage_rounding.h"
 #include "conformance/oracle/update_formula.h"
 
 namespace plumbline::conformance {
@@ -21,15 +22,6 @@ using contract::TensorKind;
 using reports::CheckOutcome;
 
 std::string Text(double value) { return std::isfinite(value) ? contract::JsonNumber(value) : std::to_string(value); }
-
-// Nearest, ties to even, to what working weights are stored in. The master weight is a float unless storage is kF64.
-double RoundToStorage(double master, DType storage) {
-  if (storage != DType::kBF16) return master;
-  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(master));
-  if ((bits & 0x7F800000u) == 0x7F800000u) return master;  // NaN and Inf
-  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1)) & 0xFFFF0000u;
-  return std::bit_cast<float>(rounded);
-}
 
 // One NaN is as good as another: conversions between types choose its sign and payload.
 bool SameBits(double a, double b) {

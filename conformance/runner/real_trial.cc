@@ -2,7 +2,6 @@
 #include "conformance/runner/real_trial.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "conformance/oracle/real_check.h"
@@ -76,7 +75,7 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case related = RelatedCase(base_);
     if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
   }
-  const RealStarts starts = truth_.Starts(base_.config.storage);
+  const RealStarts& starts = truth_.Starts(base_.config.storage);
   for (size_t i = 0; i < starts.size(); ++i) {
     const contract::Case step = StepCase(base_, kInjectedSteps[i]);
     add(Part::kStep, {step, starts[i]}, step);
@@ -85,9 +84,7 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case unrounded = UnroundedCase(base_);
     add(Part::kUnrounded, {unrounded, truth_.Starts(contract::DType::kF32).back()}, unrounded);
   }
-  for (const auto& [name, value] : {std::pair("inf", HUGE_VALF), std::pair("nan", NAN)}) {
-    const auto start = truth_.SkippedStart(value);
-    if (!start) continue;
+  for (const auto& [name, start] : truth_.skipped_starts()) {
     const contract::Case skipped = SkippedCase(base_, name);
     add(Part::kSkipped, {skipped, start}, skipped);
   }

@@ -2,11 +2,12 @@
 #include "conformance/runner/real_truth.h"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "conformance/contract/batch_source.h"
+#include "conformance/oracle/storage_rounding.h"
 #include "conformance/oracle/truth_check.h"
 #include "conformance/runner/observation.h"
 
@@ -36,17 +37,9 @@ RealStart StartAfter(const StepSight& sight) {
   return start;
 }
 
-// Nearest, ties to even; of finite values.
-float RoundedToBf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
-}
-
 std::shared_ptr<const RealStart> Stored(RealStart start, DType storage) {
-  if (storage == DType::kBF16) {
-    for (contract::RealParameterState& entry : start.state) {
-      for (float& value : entry.master) value = RoundedToBf16(value);
-    }
+  for (contract::RealParameterState& entry : start.state) {
+    for (float& value : entry.master) value = static_cast<float>(RoundToStorage(value, storage));
   }
   return std::make_shared<const RealStart>(std::move(start));
 }
@@ -100,24 +93,24 @@ void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, cons
   error_ = FirstFailure(seen);
   if (!error_.empty()) return;
   losses_ = LossesOf(*seen.run);
+  std::vector<RealStart> starts(1);
+  starts.front().state = contract::MakeInitialRealState(spec_.model.gpt2(), spec_.config, spec_.seed);
   for (int64_t step : spec_.dump_steps) {
     const SightResult sight = SeeStep(spec_, out_dir, step);
     if (!sight.sight) {
       error_ = spec_.id + ": " + sight.check.detail;
       return;
     }
-    starts_.push_back(StartAfter(*sight.sight));
+    starts.push_back(StartAfter(*sight.sight));
+  }
+  for (const RealStart& start : starts) {
+    starts_.push_back(Stored(start, DType::kF32));
+    bf16_starts_.push_back(Stored(start, DType::kBF16));
   }
 }
 
-RealStarts RealTrajectoryTask::Starts(DType storage) const {
-  RealStarts starts;
-  if (!error_.empty()) return starts;
-  RealStart initial;
-  initial.state = contract::MakeInitialRealState(spec_.model.gpt2(), spec_.config, spec_.seed);
-  starts.push_back(Stored(std::move(initial), storage));
-  for (const RealStart& start : starts_) starts.push_back(Stored(start, storage));
-  return starts;
+const RealStarts& RealTrajectoryTask::Starts(DType storage) const {
+  return storage == DType::kBF16 ? bf16_starts_ : starts_;
 }
 
 RealLineTask::RealLineTask(contract::Case base, const contract::EngineDescription& description, RealStarts starts,
@@ -154,19 +147,21 @@ std::vector<StepSight> RealLineTask::sights() const {
   return sights;
 }
 
-std::shared_ptr<const RealStart> RealTruth::SkippedStart(float value) const {
+void RealTruth::MakeSkippedStarts() {
   const contract::Gpt2Spec& model = problem_.model.gpt2();
-  const RealStarts starts = Starts(DType::kF32);
-  if (model.tied_head || starts.empty()) return nullptr;
+  const RealStarts& starts = Starts(DType::kF32);
+  if (model.tied_head || starts.empty()) return;
   const auto place = std::find(std::begin(kInjectedSteps), std::end(kInjectedSteps), kSkippedStep);
-  RealStart start = *starts[static_cast<size_t>(place - std::begin(kInjectedSteps))];
   const contract::Case spec = CaseOf(problem_, "", problem_.plain, options_);
   const int64_t batch = problem_.plain.train_batch_size;
   const contract::Batches batches = contract::MakeBatches(source_, problem_.model, {spec.seed, kSkippedStep, 1, batch});
-  // embed.weight is the first parameter.
   const int64_t token = RarestFirstToken(batches, batch, model.positions);
-  std::fill_n(start.state.front().master.begin() + token * model.width, model.width, value);
-  return std::make_shared<const RealStart>(std::move(start));
+  for (const auto& [name, value] : {std::pair("inf", HUGE_VALF), std::pair("nan", NAN)}) {
+    RealStart start = *starts[static_cast<size_t>(place - std::begin(kInjectedSteps))];
+    // embed.weight is the first parameter.
+    std::fill_n(start.state.front().master.begin() + token * model.width, model.width, value);
+    skipped_starts_.emplace_back(name, std::make_shared<const RealStart>(std::move(start)));
+  }
 }
 
 void RealTruth::MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain) {
@@ -184,6 +179,7 @@ void RealTruth::MakeLines(const contract::EngineDescription& reference, const co
     lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), plain, storage, true);
   }
   witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), plain, DType::kF32, false);
+  MakeSkippedStarts();
 }
 
 std::vector<RunTask*> RealTruth::truth_lines() {

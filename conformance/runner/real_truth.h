@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/cases/problem.h"
@@ -39,14 +40,14 @@ class RealTrajectoryTask final : public RunTask {
 
   const std::string& error() const { return error_; }  // one line if there is no trajectory
   const std::vector<double>& losses() const { return losses_; }
-  // Empty before the run was taken, and where it failed.
-  RealStarts Starts(contract::DType storage) const;
+  // Empty before the run was taken, and where it failed. Shared by all trials of the problem.
+  const RealStarts& Starts(contract::DType storage) const;
 
  private:
   contract::Case spec_;
   std::string error_;
   std::vector<double> losses_;
-  std::vector<RealStart> starts_;  // before each of kInjectedSteps but the first
+  RealStarts starts_, bf16_starts_;
 };
 
 // An engine's single steps, and where it is a plain one its trajectory: one line of the yardstick.
@@ -89,11 +90,13 @@ class RealTruth {
 
   const std::string& error() const { return error_; }
   const reports::CheckRecord& truth_check() const { return truth_check_; }  // reference against witness
-  RealStarts Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
-  // The state before kSkippedStep with `value` in the embedding of one token: the first of a sample, of those that
-  // occur in the fewest other samples, so that few ranks see it. None where the head is tied to the embedding (all
-  // would see it), or without a trajectory.
-  std::shared_ptr<const RealStart> SkippedStart(float value) const;
+  const RealStarts& Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
+  // States before kSkippedStep, by the name of the value ("inf", "nan") in the embedding of one token: the first of a
+  // sample, of those that occur in the fewest other samples, so that few ranks see it. None where the head is tied to
+  // the embedding (all would see it), or without a trajectory.
+  const std::vector<std::pair<std::string, std::shared_ptr<const RealStart>>>& skipped_starts() const {
+    return skipped_starts_;
+  }
   const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
   const std::vector<double>& losses() const { return trajectory_.losses(); }
   const std::vector<double>& plain_losses(contract::DType storage) const { return lines_.at(storage).plain->losses(); }
@@ -106,12 +109,14 @@ class RealTruth {
     std::unique_ptr<RealLineTask> truth, plain, other_plain;
   };
 
+  void MakeSkippedStarts();
   void CheckWitness();
 
   Problem problem_;
   PlanOptions options_;
   const contract::TokenSource& source_;
   RealTrajectoryTask trajectory_;
+  std::vector<std::pair<std::string, std::shared_ptr<const RealStart>>> skipped_starts_;
   std::map<contract::DType, Lines> lines_;
   std::unique_ptr<RealLineTask> witness_;  // fp64, from the states of fp32
   reports::CheckRecord truth_check_;

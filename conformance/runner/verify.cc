@@ -205,7 +205,7 @@ class Verification {
         tasks.push_back(defect.trials.back().get());
       }
       schedule.Add(defect.program, switchable_.description, tasks, /*keep=*/false, defect.enough);
-      for (const auto& trial : defect.trials) defect_of_[trial.get()] = &defect;
+      for (const auto& trial : defect.trials) defect_of_[trial.get()] = {&defect, trial.get()};
     }
   }
 
@@ -237,15 +237,14 @@ class Verification {
   void StopAtKill(const RunTask* task) {
     const auto found = defect_of_.find(task);
     if (found == defect_of_.end()) return;
-    DefectRun& defect = *found->second;
-    const auto trial = std::find_if(defect.trials.begin(), defect.trials.end(),
-                                    [&](const auto& entry) { return entry.get() == task; });
-    if (!(*trial)->is_judged()) return;
-    const reports::DefectRecord seen = JudgeDefect(defect.id, defect.title, {{"", (*trial)->judgement()}});
+    const auto& [defect, trial] = found->second;
+    if (!trial->is_judged()) return;
+    const reports::DefectRecord seen = JudgeDefect(defect->id, defect->title, {{"", trial->judgement()}});
     const auto expected = [&](const std::string& check) {
-      return std::find(defect.expected.begin(), defect.expected.end(), check) != defect.expected.end();
+      const std::vector<std::string>& checks = found->second.first->expected;
+      return std::find(checks.begin(), checks.end(), check) != checks.end();
     };
-    if (std::any_of(seen.caught_by.begin(), seen.caught_by.end(), expected)) defect.enough.request_stop();
+    if (std::any_of(seen.caught_by.begin(), seen.caught_by.end(), expected)) defect->enough.request_stop();
   }
 
   // After Ctrl-C a case without a verdict is NOT_RUN, whatever the interruption made of it.
@@ -390,7 +389,7 @@ class Verification {
   std::vector<std::optional<std::string>> declined_;  // by case: why it is not started
   std::vector<std::unique_ptr<Trial>> trials_;        // by case; none where it is declined or its engine absent
   std::map<const RunTask*, double> seconds_;
-  std::map<const RunTask*, DefectRun*> defect_of_;
+  std::map<const RunTask*, std::pair<DefectRun*, const Trial*>> defect_of_;
   std::map<std::filesystem::path, std::filesystem::path> logs_;  // by out_dir
 };
 
