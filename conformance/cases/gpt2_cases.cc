@@ -100,14 +100,13 @@ Problem FrozenAdamW() {
 
 }  // namespace
 
-CaseList Gpt2Cases() {
-  constexpr int kStrength = 2;
+CaseList Gpt2Cases(Tier tier) {
   std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
     scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight", true));
   }
-  return CoverLayouts(std::move(problems), scales, kStrength);
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength);
 }
 
 }  // namespace plumbline::conformance
