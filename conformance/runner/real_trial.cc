@@ -98,12 +98,14 @@ std::vector<TaskRun> RealTrial::Runs() const {
 
 void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   Run& run = runs_[index];
-  run.seen = Observe(run.traced, description_, out_dir, outcome);
+  Guard* guard = run.part == Part::kTrajectory ? &guard_ : nullptr;
+  run.seen = Observe(run.traced, description_, out_dir, outcome, guard);
   if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
   }
   if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
   judgement_ = Judge();
+  if (judgement_->verdict == reports::Verdict::kPass) AddGuard(*judgement_);
   for (Run& seen : runs_) {
     seen.seen.reset();
     seen.sight.reset();
@@ -180,6 +182,30 @@ void RealTrial::AddRelations(Judgement& judgement) const {
   compare("run to run", Part::kAgain, 0, kNumSaved);
   compare("save and resume", Part::kResumed, kNumSaved, static_cast<size_t>(base_.steps) - kNumSaved);
   compare("same layout class", Part::kRelated, 0, kNumSaved);
+}
+
+void RealTrial::AddGuard(Judgement& judgement) {
+  const Run& trajectory = *Find(Part::kTrajectory);
+  const contract::DType storage = base_.config.storage;
+  std::vector<StepSight> steps;
+  for (const Run& run : runs_) {
+    if (run.part == Part::kStep) steps.push_back(*run.sight->sight);
+  }
+  GuardSteps(base_.model, truth_.yardstick(storage), steps, guard_);
+  if (const Run* step = Find(Part::kStep)) {
+    const RealStart& start = *step->task_run.start;
+    GuardUpdate(step->traced, start.state, start.num_updates, *step->sight->sight, guard_);
+  }
+  if (const Run* skipped = Find(Part::kSkipped)) {
+    GuardSkipped(skipped->traced, skipped->task_run.start->state, *skipped->sight->sight, guard_);
+  }
+  if (const Run* again = Find(Part::kAgain)) {
+    GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, kNumSaved), guard_);
+  }
+  GuardTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(storage), trajectory.seen->run->Losses(),
+                  guard_);
+  judgement.checks.push_back(guard_.Check());
+  Settle(judgement);
 }
 
 void RealTrial::AddTrajectory(Judgement& judgement) const {

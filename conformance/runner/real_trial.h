@@ -42,11 +42,13 @@ class RealTrial final : public Trial {
   void AddUpdateChecks(Judgement& judgement) const;
   void AddRelations(Judgement& judgement) const;
   void AddTrajectory(Judgement& judgement) const;
+  void AddGuard(Judgement& judgement);  // of one that passes
 
   contract::Case base_;
   const contract::EngineDescription& description_;
   const RealTruth& truth_;
   std::vector<Run> runs_;
+  Guard guard_;
 };
 
 }  // namespace plumbline::conformance
