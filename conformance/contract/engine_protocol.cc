@@ -12,6 +12,9 @@
 namespace plumbline::contract {
 namespace {
 
+// A line of a table has room for it.
+constexpr size_t kMaxNameBytes = 100;
+
 constexpr const char* kUsage =
     "usage: ENGINE describe\n"
     "       ENGINE run --case CASE_DIR --out OUT_DIR\n"
@@ -130,8 +133,8 @@ EngineDescription ParseEngineDescription(std::string_view json, std::string_view
                   "max_data_degree", "features"});
   root.At("protocol").Int(1, 1);
   EngineDescription description;
-  description.name = root.At("name").String();
-  description.version = root.At("version").String();
+  description.name = root.At("name").Name(kMaxNameBytes);
+  description.version = root.At("version").Name(kMaxNameBytes);
   description.starts_itself = root.At("start").OneOf({"self", "per_rank"}) == 0;
   description.batch = root.At("batch").Bool();
   description.families = Strings(root.At("families"));

@@ -230,6 +230,15 @@ std::string JsonValue::String() const {
   return node.get<std::string>();
 }
 
+std::string JsonValue::Name(size_t max_bytes) const {
+  std::string name = String();
+  const bool control = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  if (name.size() > max_bytes || control) {
+    Reject("a string of at most " + std::to_string(max_bytes) + " bytes without control characters");
+  }
+  return name;
+}
+
 size_t JsonValue::OneOf(std::initializer_list<std::string_view> allowed) const {
   const Node& node = AsNode(node_);
   if (node.is_string()) {
