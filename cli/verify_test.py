@@ -344,6 +344,23 @@ class ForeignEngines(Case):
             self.assertEqual(len(lines), 1, done.stdout)
             self.assertRegex(lines[0], r"^NOT_RUN +\d+ cases: .*absent: describe: .*exit code 4.*no accelerator$")
 
+    def test_a_case_whose_device_is_not_there_is_not_run_and_the_others_count(self):
+        ids = run("verify", "--list", "--filter", FILTER).stdout.split()
+        engine = self.engine("engine", {"run": f"""
+for id, entry in each():
+    if id == {ids[0]!r}:
+        pathlib.Path(entry['out'], 'status.json').write_text('{{"status": "environment", "message": "needs two devices"}}')
+    else:
+        run_one(entry)
+"""})
+        for arguments, code in (((), 0), (("--require",), 1)):
+            done, record = self.verify("--filter", FILTER, "--engine", engine, *arguments)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            verdicts = {case["id"]: (case["verdict"], case["message"]) for case in record["cases"]}
+            self.assertEqual(verdicts.pop(ids[0]), ("NOT_RUN", "needs two devices"))
+            self.assertEqual(set(verdicts.values()), {("PASS", "")})
+            self.assertIn("needs two devices", done.stdout)
+
     def check_one_bad_case(self, how, message, *arguments):
         ids = run("verify", "--list", "--filter", FILTER).stdout.split()
         engine = self.engine("engine", {"run": f"""
@@ -482,6 +499,29 @@ def flip(step):  # each rank's slice by one, so that the changes do not cancel i
 
     def test_a_learning_rate_that_is_not_the_schedules_fails(self):
         self.check("lie('step11', in_trace=line(1, lambda step: step.update(lr=[0.4])))", "FAIL", "update", "lr")
+
+
+    def end(self, statuses):
+        """Verdict and message of the case where the runs named in `statuses` end so, or crash, and the others well."""
+        engine = self.engine("engine%d" % len(list(self.dir.iterdir())), {"run": f"""
+statuses = {statuses!r}
+for id, entry in each():
+    status = statuses.get(id.rpartition('/')[2])
+    if status == 'crash': os.kill(os.getpid(), signal.SIGSEGV)
+    text = json.dumps({{'status': status or 'ok', 'message': 'none of it here' if status else ''}})
+    pathlib.Path(entry['out'], 'status.json').write_text(text)
+"""})
+        _, record = self.verify("--filter", self.FILTER, "--engine", engine)
+        self.assertEqual(len(record["cases"]), 1)
+        return record["cases"][0]["verdict"], record["cases"][0]["message"]
+
+    def test_a_run_that_ended_badly_decides_and_an_error_before_what_is_not_supported_or_not_there(self):
+        self.assertEqual(self.end({"step1": "environment"}), ("NOT_RUN", "run step1: none of it here"))
+        self.assertEqual(self.end({"step1": "environment", "step2": "unsupported"}),
+                         ("UNSUPPORTED", "run step2: none of it here"))
+        verdict, message = self.end({"step1": "environment", "step2": "unsupported", "step4": "crash"})
+        self.assertEqual(verdict, "ERROR")
+        self.assertIn("run step4: killed by SIGSEGV", message)
 
 
 class Interrupts(Case):
