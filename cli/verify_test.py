@@ -561,7 +561,7 @@ class Interrupts(Case):
     def test_ctrl_c_leaves_a_valid_partial_record_and_no_process(self):
         real = ["--filter", REAL_FILTER]
         for number, (signal_number, where, arguments) in enumerate((
-                (signal.SIGINT, "runs/0/rank0", []), (signal.SIGTERM, "runs/0/rank0", []),
+                (signal.SIGINT, "runs/0/rank0", []), (signal.SIGTERM, "runs/3/rank0", real),
                 (signal.SIGINT, "first/runs/0", real), (signal.SIGINT, "second/runs/0", real), (signal.SIGINT, "runs/3/rank0", real))):
             with self.subTest(signal=signal_number, where=where):
                 out = self.dir / f"out{number}"
