@@ -27,6 +27,18 @@ int Weight(CheckOutcome outcome) {
   return 3;
 }
 
+// Of verdicts without any check.
+int Weight(reports::Verdict verdict) {
+  switch (verdict) {
+    case reports::Verdict::kNotRun:
+      return 0;
+    case reports::Verdict::kUnsupported:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
 // Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail.
 void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
   const auto found =
@@ -117,15 +129,23 @@ const RealTrial::Run* RealTrial::Find(Part part) const {
   return found == runs_.end() ? nullptr : &*found;
 }
 
-Judgement RealTrial::Judge() const {
+// Of the runs that did not end well, the first of the worst: what a machine lacks for one hides no crash of another.
+std::optional<Judgement> RealTrial::JudgeEnds() const {
+  std::optional<Judgement> worst;
   for (const Run& run : runs_) {
     if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
     Judgement judgement = FromOutcome(run.seen->outcome);
+    if (worst && Weight(judgement.verdict) <= Weight(worst->verdict)) continue;
     if (run.part != Part::kTrajectory) {
       judgement.message = "run " + run.task_run.spec.id.substr(base_.id.size() + 1) + ": " + judgement.message;
     }
-    return judgement;
+    worst = std::move(judgement);
   }
+  return worst;
+}
+
+Judgement RealTrial::Judge() const {
+  if (std::optional<Judgement> ends = JudgeEnds()) return *std::move(ends);
   Judgement judgement;
   if (!truth_.error().empty()) {
     judgement.no_truth = true;

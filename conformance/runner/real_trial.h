@@ -36,6 +36,7 @@ class RealTrial final : public Trial {
   };
 
   Judgement Judge() const;
+  std::optional<Judgement> JudgeEnds() const;
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;
   void AddStepChecks(Judgement& judgement) const;
