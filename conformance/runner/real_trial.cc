@@ -57,6 +57,19 @@ RunDigest Steps(const RunDigest& run, size_t begin, size_t count) {
   return part;
 }
 
+// Without the master weights of frozen parameters. They repeat the numbers of the case, and those of a case that
+// resumes are not the saving run's (docs/formats.md); what the checkpoint must give back is the frozen weights.
+RunDigest WithoutFrozenMasters(RunDigest run, const contract::ModelSpec& model) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  for (StepDigest& step : run.steps) {
+    auto& masters = step.tensors[static_cast<int>(contract::TensorKind::kMaster)];
+    for (size_t i = 0; i < masters.size(); ++i) {
+      if (parameters[i].frozen) masters[i] = {};
+    }
+  }
+  return run;
+}
+
 constexpr size_t kNumSaved = static_cast<size_t>(kSavedStep) + 1;
 
 }  // namespace
@@ -172,14 +185,21 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
 void RealTrial::AddRelations(Judgement& judgement) const {
   const Run& trajectory = *Find(Part::kTrajectory);
   if (!trajectory.seen->run) return;  // the check of the trace has failed
-  const auto compare = [&](const char* name, Part part, size_t begin, size_t count) {
-    const Run* other = Find(part);
-    if (!other || !other->seen->run) return;
-    Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)));
+  const auto seen = [&](Part part) {
+    const Run* run = Find(part);
+    return run && run->seen->run ? &*run->seen->run : nullptr;  // null: its check of the trace has failed
   };
-  compare("run to run", Part::kAgain, 0, kNumSaved);
-  compare("save and resume", Part::kResumed, kNumSaved, static_cast<size_t>(base_.steps) - kNumSaved);
-  compare("same layout class", Part::kRelated, 0, kNumSaved);
+  const auto compare = [&](const char* name, const RunDigest& expected, const RunDigest& other) {
+    Add(judgement, CompareBitwise(name, base_.model, expected, other));
+  };
+  const RunDigest& whole = *trajectory.seen->run;
+  const RunDigest first = Steps(whole, 0, kNumSaved);
+  if (const RunDigest* again = seen(Part::kAgain)) compare("run to run", *again, first);
+  if (const RunDigest* resumed = seen(Part::kResumed)) {
+    const RunDigest rest = Steps(whole, kNumSaved, whole.steps.size() - kNumSaved);
+    compare("save and resume", WithoutFrozenMasters(*resumed, base_.model), WithoutFrozenMasters(rest, base_.model));
+  }
+  if (const RunDigest* related = seen(Part::kRelated)) compare("same layout class", *related, first);
 }
 
 void RealTrial::AddTrajectory(Judgement& judgement) const {
