@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/oracle/real_check.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -12,62 +13,11 @@ namespace {
 using reports::CheckOutcome;
 using reports::CheckRecord;
 
-// A failure outweighs vacuity, that outweighs a pass, and that a check that did not apply.
-int Weight(CheckOutcome outcome) {
-  switch (outcome) {
-    case CheckOutcome::kFail:
-      return 3;
-    case CheckOutcome::kVacuous:
-      return 2;
-    case CheckOutcome::kPass:
-      return 1;
-    case CheckOutcome::kNotApplicable:
-      return 0;
-  }
-  return 3;
-}
-
-// Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail.
-void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
-  const auto found =
-      std::find_if(checks.begin(), checks.end(), [&](const CheckRecord& entry) { return entry.name == check.name; });
-  if (found == checks.end()) {
-    checks.push_back(std::move(check));
-    return;
-  }
-  check.compared += found->compared;
-  if (Weight(check.outcome) > Weight(found->outcome)) {
-    *found = std::move(check);
-  } else {
-    found->compared = check.compared;
-  }
-}
-
 void Add(Judgement& judgement, RealResult result) {
   if (!judgement.divergence && result.check.outcome == CheckOutcome::kFail) {
     judgement.divergence = std::move(result.divergence);
   }
-  Join(judgement.checks, std::move(result.check));
-}
-
-RunDigest Steps(const RunDigest& run, size_t begin, size_t count) {
-  RunDigest part;
-  part.steps.assign(run.steps.begin() + static_cast<std::ptrdiff_t>(begin),
-                    run.steps.begin() + static_cast<std::ptrdiff_t>(begin + count));
-  return part;
-}
-
-// Without the master weights of frozen parameters. They repeat the numbers of the case, and those of a case that
-// resumes are not the saving run's (docs/formats.md); what the checkpoint must give back is the frozen weights.
-RunDigest WithoutFrozenMasters(RunDigest run, const contract::ModelSpec& model) {
-  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
-  for (StepDigest& step : run.steps) {
-    auto& masters = step.tensors[static_cast<int>(contract::TensorKind::kMaster)];
-    for (size_t i = 0; i < masters.size(); ++i) {
-      if (parameters[i].frozen) masters[i] = {};
-    }
-  }
-  return run;
+  JoinCheck(judgement.checks, std::move(result.check));
 }
 
 constexpr size_t kNumSaved = static_cast<size_t>(kSavedStep) + 1;
@@ -84,7 +34,7 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const bool saves = description_.Has("save");
     const contract::Case again = SavingCase(base_, saves);
     add(Part::kAgain, {again}, again);
-    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterSave(base_));
+    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterStep(base_, kSavedStep));
     const contract::Case related = RelatedCase(base_);
     if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
   }
@@ -155,8 +105,8 @@ Judgement RealTrial::Judge() const {
 
 void RealTrial::AddTraceChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
-    for (const CheckRecord& check : run.seen->checks) Join(judgement.checks, check);
-    if (run.sight) Join(judgement.checks, run.sight->check);
+    for (const CheckRecord& check : run.seen->checks) JoinCheck(judgement.checks, check);
+    if (run.sight) JoinCheck(judgement.checks, run.sight->check);
   }
 }
 
@@ -196,8 +146,7 @@ void RealTrial::AddRelations(Judgement& judgement) const {
   const RunDigest first = Steps(whole, 0, kNumSaved);
   if (const RunDigest* again = seen(Part::kAgain)) compare("run to run", *again, first);
   if (const RunDigest* resumed = seen(Part::kResumed)) {
-    const RunDigest rest = Steps(whole, kNumSaved, whole.steps.size() - kNumSaved);
-    compare("save and resume", WithoutFrozenMasters(*resumed, base_.model), WithoutFrozenMasters(rest, base_.model));
+    Add(judgement, CompareResumed(base_.model, whole, *resumed));
   }
   if (const RunDigest* related = seen(Part::kRelated)) compare("same layout class", *related, first);
 }

@@ -123,7 +123,7 @@ contract::CaseData Schedule::Data(const TaskRun& run) {
     data.real_state = run.start->state;
     data.num_updates = run.start->num_updates;
   }
-  if (run.resumes) data.real_state = MakeOtherState(run.spec);
+  if (run.resumes) ReplaceState(data);
   return data;
 }
 

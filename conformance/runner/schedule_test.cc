@@ -9,6 +9,7 @@
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/contract/case_file.h"
 #include "conformance/runner/real_runs.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 namespace {
