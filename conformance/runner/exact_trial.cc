@@ -45,12 +45,17 @@ std::vector<TaskRun> ExactTrial::Runs() const {
 void ExactTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   const bool saves = !spec_.save_steps.empty();
   if (index == 0) {
-    whole_ = Observe(spec_, description_, out_dir, outcome);
+    whole_ = Observe(spec_, description_, out_dir, outcome, &guard_);
   } else {
     resumed_ = Observe(AfterStep(spec_, spec_.save_steps.back()), description_, out_dir, outcome);
   }
   if (!whole_ || (saves && !resumed_)) return;
   Judgement judgement = JudgeExact(spec_, truth_.truth(), *whole_);
+  if (judgement.verdict == reports::Verdict::kPass) {
+    GuardExact(spec_.model, truth_.truth().run, *whole_->run, guard_);
+    judgement.checks.push_back(guard_.Check());
+    Settle(judgement);
+  }
   if (saves && whole_->run) judgement = WithResumed(std::move(judgement), spec_.model, *whole_->run, *resumed_);
   judgement_ = std::move(judgement);
   whole_.reset();

@@ -53,6 +53,7 @@ class ExactTrial final : public Trial {
   const contract::EngineDescription& description_;
   const ExactTruthTask& truth_;
   std::optional<Observation> whole_, resumed_;
+  Guard guard_;  // of the whole run
 };
 
 }  // namespace plumbline::conformance
