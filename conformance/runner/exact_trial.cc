@@ -26,6 +26,10 @@ void ExactTruthTask::Finish() {
 
 void ExactTrial::Take(size_t, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   judgement_ = JudgeExact(spec_, truth_.truth(), Observe(spec_, description_, out_dir, outcome));
+  if (judgement_->divergence) lead_ = Lead{*judgement_->divergence, TaskRun{spec_}};
+  if (judgement_->engine_failed) {
+    lead_ = Lead{{FirstUntraced(spec_, out_dir), "engine", "", 0, judgement_->message}};
+  }
 }
 
 Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Observation& seen) {

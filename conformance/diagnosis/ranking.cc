@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/diagnosis/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "conformance/diagnosis/hypothesis.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::TensorKind;
+
+double SquaredDistance(const Values& a, const Values& b, size_t begin, size_t end) {
+  double squares = 0;
+  for (size_t i = begin; i < end; ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return squares;
+}
+
+bool IsFinite(const Values& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+// Integers of a small range are often equal by chance, floats are not; each fitted number takes some of them away.
+int64_t LeastElements(const Evidence& evidence, int num_fitted) {
+  const int64_t least = evidence.is_exact ? 8 : 2;
+  constexpr int64_t kPerFitted = 6;
+  return least + kPerFitted * num_fitted;
+}
+
+struct Fit {
+  double residual = 1;
+  std::string what;
+  int num_fitted = 0;
+  bool rests_on_enough = false;
+};
+
+// The prediction on the parts where it is nearer than the truth, the truth on the others.
+std::optional<Fit> FitOf(const Evidence& evidence, const Prediction& prediction) {
+  if (prediction.values.size() != evidence.truth.size()) return std::nullopt;
+  double left = 0;
+  int64_t num_explained = 0;
+  std::string ranks;
+  size_t num_parts = 0;
+  for (const HeldRange& range : evidence.held) {
+    const auto begin = static_cast<size_t>(range.begin);
+    const auto end = static_cast<size_t>(range.end);
+    const double of_truth = SquaredDistance(evidence.candidate, evidence.truth, begin, end);
+    const double of_prediction = SquaredDistance(evidence.candidate, prediction.values, begin, end);
+    if (!(of_prediction < of_truth)) {
+      left += of_truth;
+      continue;
+    }
+    left += of_prediction;
+    ++num_parts;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(range.rank);
+    for (size_t i = begin; i < end; ++i) num_explained += prediction.values[i] != evidence.truth[i];
+  }
+  if (num_parts == 0) return std::nullopt;
+  Fit fit{std::sqrt(left / SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size())),
+          prediction.what, prediction.num_fitted};
+  if (num_parts < evidence.held.size()) {
+    fit.what += (fit.what.empty() ? "" : ", ") + std::string("in the part of rank ") + ranks;
+    ++fit.num_fitted;
+  }
+  fit.rests_on_enough = num_explained >= LeastElements(evidence, fit.num_fitted);
+  return fit;
+}
+
+// What a hypothesis about gradients says of a later quantity: the update used this gradient.
+Predictions AsUpdates(const Evidence& evidence, Predictions gradients) {
+  for (Prediction& prediction : gradients) {
+    prediction.values = AfterUpdate(evidence.recipe, evidence.before, prediction.values, evidence.kind);
+  }
+  return gradients;
+}
+
+Predictions PredictionsOf(const Hypothesis& hypothesis, const Evidence& evidence) {
+  const bool is_gradient = evidence.kind == TensorKind::kGradient;
+  switch (hypothesis.subject) {
+    case Hypothesis::Subject::kUpdate:
+      return is_gradient ? Predictions{} : hypothesis.predict(evidence);
+    case Hypothesis::Subject::kGradient:
+      if (is_gradient || evidence.gradient.empty()) return hypothesis.predict(evidence);
+      return AsUpdates(evidence, hypothesis.predict(evidence));
+    case Hypothesis::Subject::kContent:
+    case Hypothesis::Subject::kCandidate:
+      break;
+  }
+  return hypothesis.predict(evidence);
+}
+
+struct Scored {
+  RankedHypothesis ranked;
+  double level = 0;  // residuals below what rounding leaves are equal
+  int num_fitted = 0;
+};
+
+}  // namespace
+
+double ResidualLimit(const Evidence& evidence) {
+  if (evidence.is_exact) return 0;
+  const double distance = std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
+  return std::max(0.05, std::min(0.5, 4 * evidence.noise / distance));
+}
+
+std::vector<RankedHypothesis> RankHypotheses(const Evidence& evidence, size_t most) {
+  std::vector<Scored> scored;
+  if (evidence.truth.size() != evidence.candidate.size() || evidence.truth == evidence.candidate) return {};
+  const bool is_finite = IsFinite(evidence.candidate);
+  const double limit = is_finite ? ResidualLimit(evidence) : 0;
+  for (const Hypothesis& hypothesis : Hypotheses()) {
+    if (!is_finite && hypothesis.subject != Hypothesis::Subject::kCandidate) continue;
+    std::optional<Scored> best;
+    for (const Prediction& prediction : PredictionsOf(hypothesis, evidence)) {
+      const std::optional<Fit> fit =
+          is_finite ? FitOf(evidence, prediction) : std::optional<Fit>({0, prediction.what, 0, true});
+      if (!fit || !(fit->residual < 1)) continue;
+      Scored entry{
+          {std::string(hypothesis.name), std::string(hypothesis.says) + (fit->what.empty() ? "" : ": " + fit->what),
+           fit->residual, fit->rests_on_enough && fit->residual <= limit},
+          std::max(fit->residual, limit / 8),
+          fit->num_fitted};
+      const auto key = [](const Scored& s) { return std::tuple(!s.ranked.fits, s.level, s.num_fitted); };
+      if (!best || key(entry) < key(*best)) best = std::move(entry);
+    }
+    if (best) scored.push_back(std::move(*best));
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) {
+    return std::tuple(!a.ranked.fits, a.level, a.num_fitted) < std::tuple(!b.ranked.fits, b.level, b.num_fitted);
+  });
+  std::vector<RankedHypothesis> ranked;
+  for (Scored& entry : scored) {
+    if (ranked.size() < most) ranked.push_back(std::move(entry.ranked));
+  }
+  return ranked;
+}
+
+}  // namespace plumbline::conformance
