@@ -25,21 +25,22 @@ const Values* Before(const Evidence& evidence) {
   }
 }
 
-// `truth` with `other` in the one interval in which the candidate equals `other` and not the truth. None where it does
-// so nowhere.
+// `truth` with `other` where the candidate equals `other` and not the truth: each run of such elements is one fitted
+// number. None where it does so nowhere.
 Predictions WithRegionOf(const Evidence& evidence, const Values& other) {
-  const size_t n = evidence.truth.size();
-  const auto lost = [&](size_t i) {
-    return evidence.candidate[i] == other[i] && evidence.candidate[i] != evidence.truth[i];
-  };
-  size_t begin = 0;
-  while (begin < n && !lost(begin)) ++begin;
-  if (begin == n) return {};
-  size_t end = n;
-  while (!lost(end - 1)) --end;
-  Prediction prediction{"elements " + std::to_string(begin) + " to " + std::to_string(end - 1), evidence.truth, 1};
-  std::copy(other.begin() + static_cast<std::ptrdiff_t>(begin), other.begin() + static_cast<std::ptrdiff_t>(end),
-            prediction.values.begin() + static_cast<std::ptrdiff_t>(begin));
+  Prediction prediction{"", evidence.truth};
+  bool was_lost = false;
+  int64_t num_lost = 0;
+  for (size_t i = 0; i < evidence.truth.size(); ++i) {
+    if (other[i] == evidence.truth[i]) continue;  // says neither this nor that
+    const bool is_lost = evidence.candidate[i] == other[i];
+    prediction.num_fitted += is_lost && !was_lost;
+    num_lost += is_lost;
+    if (is_lost) prediction.values[i] = other[i];
+    was_lost = is_lost;
+  }
+  if (num_lost == 0) return {};
+  prediction.what = std::to_string(num_lost) + " elements in " + std::to_string(prediction.num_fitted) + " runs";
   return {prediction};
 }
 

@@ -105,6 +105,9 @@ Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, 
   for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
     const contract::TensorFile file = contract::ReadTensorFile(out_dir / ("rank" + std::to_string(rank)) / name);
     for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, index_of, dump);
+    for (contract::StepRecord& record : contract::ReadTrace(out_dir, rank).steps) {
+      if (record.step == step) dump.records.push_back(std::move(record));
+    }
   }
   for (auto& kind : dump.slices) {
     for (auto& slices : kind) {

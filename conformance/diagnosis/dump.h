@@ -23,14 +23,16 @@ struct DumpedSlice {
 struct Dump {
   // [kind][canonical tensor], in the order of begin, then of rank; empty where nothing was dumped.
   std::vector<std::vector<DumpedSlice>> slices[contract::kNumTensorKinds];
+  std::vector<contract::StepRecord> records;  // of the step, by rank
 
   const std::vector<DumpedSlice>& of(contract::TensorKind kind, size_t tensor) const {
     return slices[static_cast<int>(kind)][tensor];
   }
 };
 
-// OUT_DIR/rankR/tensors-SSSSSS.safetensors of every rank of the case; integers and floats alike become doubles.
-// contract::Error for a file that is missing or malformed; slices of unknown names are left out.
+// OUT_DIR/rankR/tensors-SSSSSS.safetensors, and the step's record in trace.jsonl, of every rank of the case; integers
+// and floats alike become doubles. contract::Error for a file that is missing or malformed; slices of unknown names are
+// left out.
 Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, int64_t step);
 
 struct HeldTensor {

@@ -35,6 +35,9 @@ struct ChangedGradient {
 
 struct Evidence {
   bool is_exact = true;
+  // A number of the trace instead of a tensor: one element. `gradient` and `shares` are then the number's own, and
+  // `changed` holds what the number would be under any hypothesis by name.
+  bool is_number = false;
   contract::ParameterSpec parameter;
   contract::TensorKind kind = contract::TensorKind::kGradient;
   int64_t num_ranks = 1;
@@ -54,9 +57,11 @@ struct Evidence {
   // Of kinds after the gradient. `used_gradient` is what the candidate says that it used.
   Values used_gradient;
   TensorState before;
+  TensorState initial;                                           // of the run's first step, where that is another
   UpdateRecipe recipe;                                           // the right one
   std::vector<std::pair<std::string, UpdateRecipe>> neighbours;  // of other groups and steps: "of group 1", "of step 3"
   double whole_norm = 0;                                         // of the whole gradient, before clipping
+  std::vector<double> rank_norms;                                // of what each rank holds of it
   double clipping = 0;                                           // the limit of the norm, 0 for none
 
   // How far from the truth, in norm, rounding alone can put a right engine; 0 in family exact.

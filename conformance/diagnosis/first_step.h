@@ -13,9 +13,9 @@
 
 namespace plumbline::conformance {
 
-// The first step in which the named tensor's relative error is at least half of the largest of all steps: a mistake that
-// is made from some step on, or in every one, is named by its first. Not finite is larger than all. Without a tensor
-// that is known, the divergence's own step.
+// The first step in which the named tensor's relative error is at least half of the largest of all steps: a mistake
+// that is made from some step on, or in every one, is named by its first. Not finite is larger than all. Without a
+// tensor that is known, the divergence's own step.
 int64_t FirstStepOf(const contract::ModelSpec& model, const Yardstick& yardstick, std::span<const StepSight> candidate,
                     const Divergence& divergence);
 

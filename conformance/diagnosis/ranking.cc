@@ -66,8 +66,24 @@ std::optional<Fit> FitOf(const Evidence& evidence, const Prediction& prediction)
     fit.what += (fit.what.empty() ? "" : ", ") + std::string("in the part of rank ") + ranks;
     ++fit.num_fitted;
   }
+  if (evidence.is_number) {
+    fit.rests_on_enough = fit.num_fitted == 0;
+    return fit;
+  }
   fit.rests_on_enough = num_explained >= LeastElements(evidence, fit.num_fitted);
   return fit;
+}
+
+// A number has no elements to permute and no update of its own; what else it could be is listed by name.
+Predictions OfNumber(const Hypothesis& hypothesis, const Evidence& evidence) {
+  Predictions predictions;
+  if (hypothesis.subject == Hypothesis::Subject::kGradient && !evidence.gradient.empty()) {
+    predictions = hypothesis.predict(evidence);
+  }
+  for (const ChangedGradient& changed : evidence.changed) {
+    if (changed.hypothesis == hypothesis.name) predictions.push_back({changed.what, changed.values});
+  }
+  return predictions;
 }
 
 // What a hypothesis about gradients says of a later quantity: the update used this gradient.
@@ -79,6 +95,7 @@ Predictions AsUpdates(const Evidence& evidence, Predictions gradients) {
 }
 
 Predictions PredictionsOf(const Hypothesis& hypothesis, const Evidence& evidence) {
+  if (evidence.is_number) return OfNumber(hypothesis, evidence);
   const bool is_gradient = evidence.kind == TensorKind::kGradient;
   switch (hypothesis.subject) {
     case Hypothesis::Subject::kUpdate:
@@ -104,7 +121,9 @@ struct Scored {
 double ResidualLimit(const Evidence& evidence) {
   if (evidence.is_exact) return 0;
   const double distance = std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
-  return std::max(0.05, std::min(0.5, 4 * evidence.noise / distance));
+  const double of_rounding = 4 * evidence.noise / distance;
+  // A number is near another one by chance much more easily than a tensor is.
+  return evidence.is_number ? std::min(0.05, of_rounding) : std::max(0.05, std::min(0.5, of_rounding));
 }
 
 std::vector<RankedHypothesis> RankHypotheses(const Evidence& evidence, size_t most) {

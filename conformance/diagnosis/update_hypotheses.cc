@@ -122,8 +122,8 @@ Predictions ClippingTwice(const Evidence& evidence) {
 
 Predictions ClippingInverted(const Evidence& evidence) {
   if (!(evidence.clipping > 0) || !(evidence.whole_norm > 0)) return {};
-  const double factor = evidence.clipping / (evidence.whole_norm + kClipEpsilon);
-  if (!(factor > 1)) return {};  // the larger of the two is then one, and clipping is missing
+  const double factor = std::max(1.0, evidence.clipping / (evidence.whole_norm + kClipEpsilon));
+  if (factor == evidence.recipe.clip_factor) return {};
   return {With(evidence, "", [&](UpdateRecipe& recipe) { recipe.clip_factor = factor; })};
 }
 
@@ -134,6 +134,12 @@ Predictions ClippingNorm(const Evidence& evidence) {
   Predictions predictions = {
       With(evidence, "of this tensor",
            [&](UpdateRecipe& recipe) { recipe.clip_factor = ClipFactor(limit, NormOf(gradient, 0, gradient.size())); }),
+      ByParts(evidence, "of each rank's shard",
+              [&](UpdateRecipe& recipe, size_t part) {
+                const auto rank = static_cast<size_t>(evidence.held[part].rank);
+                if (rank < evidence.rank_norms.size())
+                  recipe.clip_factor = ClipFactor(limit, evidence.rank_norms[rank]);
+              }),
       ByParts(evidence, "of each rank's part of this tensor", [&](UpdateRecipe& recipe, size_t part) {
         const HeldRange& range = evidence.held[part];
         recipe.clip_factor =
@@ -160,6 +166,10 @@ Predictions Rates(const Evidence& evidence, bool of_groups) {
     const bool is_group = what.find("group") != std::string::npos;
     if (is_group != of_groups || neighbour.params.lr == evidence.recipe.params.lr) continue;
     predictions.push_back(With(evidence, what, [&](UpdateRecipe& recipe) { recipe.params.lr = neighbour.params.lr; }));
+    if (of_groups && neighbour.params.weight_decay != evidence.recipe.params.weight_decay) {
+      predictions.push_back(
+          With(evidence, what + ", and its decay", [&](UpdateRecipe& recipe) { recipe.params = neighbour.params; }));
+    }
   }
   return predictions;
 }
@@ -247,6 +257,12 @@ Predictions LostState(const Evidence& evidence) {
   lose("first moments", true, false);
   lose("second moments", false, true);
   lose("both moments", true, true);
+  if (evidence.initial.master.size() == evidence.before.master.size()) {
+    TensorState before = evidence.before;
+    before.master = evidence.initial.master;
+    predictions.push_back(From(evidence, "master weights of the beginning", before));
+    predictions.push_back(From(evidence, "all of it as at the beginning", evidence.initial));
+  }
   if (IsModular(evidence)) {
     TensorState before = evidence.before;
     for (double& value : before.master) value = 8 * std::floor(value / 8);

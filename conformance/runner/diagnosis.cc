@@ -22,6 +22,14 @@ std::optional<TensorKind> KindOf(const std::string& quantity) {
   return std::nullopt;
 }
 
+constexpr const char* kReplicas = "replicas";
+constexpr const char* kLoss = "loss";
+constexpr const char* kRate = "lr";
+constexpr const char* kNorm = "gradient_norm";
+
+// Numbers of the trace that hypotheses speak of.
+bool IsNumber(const std::string& quantity) { return quantity == kLoss || quantity == kRate || quantity == kNorm; }
+
 Values ToDouble(const auto& values) { return {values.begin(), values.end()}; }
 
 double Norm(const Values& values) {
@@ -61,6 +69,18 @@ double GradientNorm(const Dump& dump) {
   return std::sqrt(squares);
 }
 
+// The norm of the gradients that each rank holds.
+std::vector<double> RankNorms(const Dump& dump, int64_t num_ranks) {
+  std::vector<double> norms(static_cast<size_t>(num_ranks));
+  for (const auto& slices : dump.slices[static_cast<int>(TensorKind::kGradient)]) {
+    for (const DumpedSlice& slice : slices) {
+      for (double value : slice.values) norms[static_cast<size_t>(slice.rank)] += value * value;
+    }
+  }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
 }  // namespace
 
 reports::DivergenceRecord PlaceInText(const std::string& text, const contract::ModelSpec& model) {
@@ -88,8 +108,9 @@ Diagnosis::Diagnosis(const Lead& lead, contract::ModelSpec model, bool engine_du
     undiagnosed_ = "what was found has no first place";
   } else if (!engine_dumps) {
     undiagnosed_ = "the engine does not dump tensors";
-  } else if (!KindOf(lead_.divergence.quantity) && lead_.divergence.quantity != "replicas") {
-    undiagnosed_ = "a number, not a tensor";
+  } else if (!KindOf(lead_.divergence.quantity) && !IsNumber(lead_.divergence.quantity) &&
+             lead_.divergence.quantity != kReplicas) {
+    undiagnosed_ = "no hypothesis speaks of it";
   }
   if (undiagnosed_.empty()) PlanRuns(source, probes);
 }
@@ -114,7 +135,7 @@ void Diagnosis::PlanRuns(const contract::TokenSource& source, ProbeCache& probes
 }
 
 std::optional<Diagnosis::Found> Diagnosis::FindTensor(const Dump& dump) const {
-  if (lead_.divergence.quantity == "replicas") {
+  if (lead_.divergence.quantity == kReplicas) {
     const std::optional<Disagreement> found = FirstDisagreement(dump);
     return found ? std::optional(Found{found->kind, found->tensor}) : std::nullopt;
   }
@@ -142,13 +163,16 @@ std::optional<TensorState> Diagnosis::StateBefore(size_t tensor) const {
     return TensorState{ToDouble(start.master), ToDouble(start.moment), ToDouble(start.second_moment)};
   }
   if (step() != spec().first_step) return std::nullopt;
+  return InitialState(tensor);
+}
+
+TensorState Diagnosis::InitialState(size_t tensor) const {
   if (model_.is_exact()) {
     const auto state = contract::MakeInitialState(model_.exact(), spec().config.optimizer, spec().seed);
-    return TensorState{ToDouble(state[tensor].master), ToDouble(state[tensor].moment), {}};
+    return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), {}};
   }
   const auto state = contract::MakeInitialRealState(model_.gpt2(), spec().config, spec().seed);
-  return TensorState{ToDouble(state[tensor].master), ToDouble(state[tensor].moment),
-                     ToDouble(state[tensor].second_moment)};
+  return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), ToDouble(state[tensor].second_moment)};
 }
 
 UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const {
@@ -250,7 +274,9 @@ Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
   evidence.num_accumulation_steps = spec().config.accumulation_steps;
   evidence.whole_norm = GradientNorm(dump);
   evidence.clipping = spec().config.gradient_clipping;
+  evidence.rank_norms = RankNorms(dump, spec().config.world_size());
   evidence.before = StateBefore(found.tensor).value_or(TensorState{});
+  evidence.initial = InitialState(found.tensor);
   evidence.recipe = RecipeOf(evidence.parameter, evidence.whole_norm);
   AddTruth(found, dump, evidence);
   if (!evidence.is_exact) AddNeighbours(spec(), step(), evidence);
@@ -277,15 +303,26 @@ reports::DivergenceRecord Diagnosis::Finish() const {
   }
   if (!candidate_) return record;
   const Dump* dump = candidate_->dump(seen_run_, step());
-  const std::optional<Found> found = dump ? FindTensor(*dump) : std::nullopt;
-  if (!found) {
-    record.undiagnosed = dump                          ? "no tensor is named, or ranks agree when it is run again"
-                         : candidate_->error().empty() ? "the run left no dump"
-                                                       : "run again for its dumps: " + candidate_->error();
+  if (!dump) {
+    record.undiagnosed =
+        candidate_->error().empty() ? "the run left no dump" : "run again for its dumps: " + candidate_->error();
     return record;
   }
-  const Evidence evidence = EvidenceOf(*found, *dump);
-  record.quantity = contract::Name(found->kind);
+  if (IsNumber(record.quantity)) return FinishNumber(*dump, std::move(record));
+  const std::optional<Found> found = FindTensor(*dump);
+  if (found) return FinishTensor(*found, *dump, std::move(record));
+  if (record.quantity == kReplicas) {
+    record.quantity = kNorm;
+    return FinishNumber(*dump, std::move(record));
+  }
+  record.undiagnosed = "no tensor is named";
+  return record;
+}
+
+reports::DivergenceRecord Diagnosis::FinishTensor(const Found& found, const Dump& dump,
+                                                  reports::DivergenceRecord record) const {
+  const Evidence evidence = EvidenceOf(found, dump);
+  record.quantity = contract::Name(found.kind);
   record.tensor = evidence.parameter.name;
   record.layer = LayerOf(record.tensor);
   if (evidence.truth.empty() || evidence.truth.size() != evidence.candidate.size()) {
@@ -295,16 +332,91 @@ reports::DivergenceRecord Diagnosis::Finish() const {
   }
   const double tolerance = DifferenceTolerance(evidence.candidate, evidence.truth, evidence.noise);
   record.region = DescribeRegion(evidence.parameter, evidence.candidate, evidence.truth, tolerance);
-  record.ranks = DifferingRanks(dump->of(found->kind, found->tensor), evidence.truth, tolerance);
+  record.ranks = DifferingRanks(dump.of(found.kind, found.tensor), evidence.truth, tolerance);
   if (record.ranks.empty()) {
     record.undiagnosed = "it did not diverge when it was run again";
     return record;
   }
+  Rank(evidence, record);
+  return record;
+}
+
+// The truth of a number, and what it would be under other hypotheses. Nothing where it is not known.
+void Diagnosis::AddNumber(const std::string& quantity, const Dump& dump, size_t group, Evidence& evidence) const {
+  if (quantity == kLoss && reference_) {
+    evidence.truth = evidence.gradient = reference_->Loss();
+    evidence.shares = reference_->LossShares();
+    evidence.share_tokens = reference_->share_tokens();
+    return;
+  }
+  const auto add = [&](const char* hypothesis, std::string what, double value) {
+    evidence.changed.push_back({hypothesis, std::move(what), {value}});
+  };
+  if (quantity == kRate) {
+    const auto lrs = ScheduledLr(spec().config, step());
+    evidence.truth = {lrs[group].value};
+    for (size_t other = 0; other < lrs.size(); ++other) {
+      if (other != group) add("other_group_rate", "of group " + std::to_string(other), lrs[other].value);
+    }
+    for (int64_t other = std::max<int64_t>(0, step() - 2); other <= step() + 2; ++other) {
+      if (other == step()) continue;
+      add("other_step_rate", "of step " + std::to_string(other), ScheduledLr(spec().config, other)[group].value);
+    }
+  }
+  if (quantity == kNorm) {
+    const double norm = GradientNorm(dump);
+    const double ranks = std::sqrt(static_cast<double>(spec().config.world_size()));
+    evidence.truth = {norm};
+    add("clipping_norm", "summed over ranks that hold the same", norm * ranks);
+    add("clipping_norm", "averaged over ranks", norm / ranks);
+    add("clipping_norm", "after clipping", norm * ClippingOf(spec().config.gradient_clipping, norm).factor);
+    for (const HeldRange& range : evidence.held) {
+      const double own = RankNorms(dump, spec().config.world_size())[static_cast<size_t>(range.rank)];
+      add("clipping_norm", "of the shard of rank " + std::to_string(range.rank), own);
+    }
+  }
+}
+
+reports::DivergenceRecord Diagnosis::FinishNumber(const Dump& dump, reports::DivergenceRecord record) const {
+  record.tensor.clear();
+  record.ranks.clear();
+  Evidence worst;
+  for (const contract::StepRecord& rank : dump.records) {
+    const size_t num_groups = record.quantity == kRate && rank.real ? rank.real->lr.size() : 1;
+    for (size_t group = 0; group < num_groups; ++group) {
+      Evidence evidence;
+      evidence.is_exact = model_.is_exact();
+      evidence.is_number = true;
+      evidence.num_ranks = spec().config.data_degree;
+      evidence.num_accumulation_steps = spec().config.accumulation_steps;
+      const auto index = static_cast<int64_t>(&rank - dump.records.data());
+      evidence.held = {{index, 0, 1}};
+      AddNumber(record.quantity, dump, group, evidence);
+      if (evidence.truth.empty() || (record.quantity != kLoss && !rank.real)) continue;
+      evidence.candidate = {record.quantity == kLoss   ? rank.loss
+                            : record.quantity == kRate ? rank.real->lr[group]
+                                                       : rank.real->gradient_norm};
+      constexpr double kRounding = 0x1p-20;  // of a sum of fp32 numbers, or of a rate computed in fp32
+      if (!evidence.is_exact) evidence.noise = kRounding * std::abs(evidence.truth[0]);
+      const double distance = std::abs(evidence.candidate[0] - evidence.truth[0]);
+      if (distance <= evidence.noise) continue;
+      if (record.ranks.empty() || record.ranks.back() != index) record.ranks.push_back(index);
+      if (worst.truth.empty()) worst = std::move(evidence);
+    }
+  }
+  if (worst.truth.empty()) {
+    record.undiagnosed = "it did not diverge when it was run again";
+    return record;
+  }
+  Rank(worst, record);
+  return record;
+}
+
+void Diagnosis::Rank(const Evidence& evidence, reports::DivergenceRecord& record) {
   record.residual_limit = ResidualLimit(evidence);
   for (const RankedHypothesis& ranked : RankHypotheses(evidence)) {
     record.hypotheses.push_back({ranked.name, ranked.says, ranked.residual, ranked.fits});
   }
-  return record;
 }
 
 }  // namespace plumbline::conformance

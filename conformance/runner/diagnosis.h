@@ -38,8 +38,13 @@ class Diagnosis {
   void PlanRuns(const contract::TokenSource& source, ProbeCache& probes);
   std::optional<Found> FindTensor(const Dump& dump) const;
   std::optional<TensorState> StateBefore(size_t tensor) const;
+  TensorState InitialState(size_t tensor) const;
   Evidence EvidenceOf(const Found& found, const Dump& dump) const;
   void AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const;
+  void AddNumber(const std::string& quantity, const Dump& dump, size_t group, Evidence& evidence) const;
+  reports::DivergenceRecord FinishTensor(const Found& found, const Dump& dump, reports::DivergenceRecord record) const;
+  reports::DivergenceRecord FinishNumber(const Dump& dump, reports::DivergenceRecord record) const;
+  static void Rank(const Evidence& evidence, reports::DivergenceRecord& record);
   UpdateRecipe RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const;
 
   const contract::Case& spec() const { return lead_.run->spec; }

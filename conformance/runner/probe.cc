@@ -169,6 +169,21 @@ std::vector<Values> ReferenceProbe::Shares(size_t tensor) const {
   return shares;
 }
 
+Values ReferenceProbe::Loss() const {
+  const Dump* dump = task_->dump(0, step_);
+  return dump && !dump->records.empty() ? Values{dump->records.front().loss} : Values{};
+}
+
+std::vector<Values> ReferenceProbe::LossShares() const {
+  std::vector<Values> shares;
+  for (size_t i = 0; i < share_runs_.size(); ++i) {
+    const Dump* dump = task_->dump(share_runs_[i], step_);
+    if (!dump || dump->records.empty()) return {};
+    shares.push_back({dump->records.front().loss * share_factors_[i]});
+  }
+  return shares;
+}
+
 std::vector<ChangedGradient> ReferenceProbe::Changed(size_t tensor) const {
   std::vector<ChangedGradient> changed;
   for (const ChangedRun& entry : changed_) {

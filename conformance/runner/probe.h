@@ -51,6 +51,8 @@ class ReferenceProbe {
   // The truth after the step before; nothing in the first.
   std::optional<TensorState> Before(size_t tensor) const;
   std::vector<Values> Shares(size_t tensor) const;  // empty unless every micro-batch was run
+  Values Loss() const;                              // one element; none where there is no truth
+  std::vector<Values> LossShares() const;           // like Shares
   const std::vector<double>& share_tokens() const { return share_tokens_; }
   std::vector<ChangedGradient> Changed(size_t tensor) const;
   const std::string& error() const { return task_->error(); }
