@@ -161,4 +161,28 @@ std::vector<int64_t> DifferingRanks(const std::vector<DumpedSlice>& slices, cons
   return {ranks.begin(), ranks.end()};
 }
 
+double GradientNorm(const Dump& dump) {
+  double squares = 0;
+  for (const auto& slices : dump.slices[static_cast<int>(TensorKind::kGradient)]) {
+    int64_t covered = 0;
+    for (const DumpedSlice& slice : slices) {
+      if (slice.begin < covered) continue;
+      for (double value : slice.values) squares += value * value;
+      covered = slice.begin + static_cast<int64_t>(slice.values.size());
+    }
+  }
+  return std::sqrt(squares);
+}
+
+std::vector<double> RankGradientNorms(const Dump& dump, int64_t num_ranks) {
+  std::vector<double> norms(static_cast<size_t>(num_ranks));
+  for (const auto& slices : dump.slices[static_cast<int>(TensorKind::kGradient)]) {
+    for (const DumpedSlice& slice : slices) {
+      for (double value : slice.values) norms[static_cast<size_t>(slice.rank)] += value * value;
+    }
+  }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
 }  // namespace plumbline::conformance

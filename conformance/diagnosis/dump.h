@@ -56,4 +56,8 @@ std::optional<Disagreement> FirstDisagreement(const Dump& dump);
 // Ranks that hold something that differs from the truth by more than `tolerance` in an element, ascending.
 std::vector<int64_t> DifferingRanks(const std::vector<DumpedSlice>& slices, const Values& truth, double tolerance);
 
+// The norm of all gradients; parts that several ranks hold count once. And of what each rank holds of them.
+double GradientNorm(const Dump& dump);
+std::vector<double> RankGradientNorms(const Dump& dump, int64_t num_ranks);
+
 }  // namespace plumbline::conformance

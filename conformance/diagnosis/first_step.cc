@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "conformance/oracle/gradient_region.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -26,21 +28,45 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::isfinite(squares) ? std::sqrt(squares) : HUGE_VAL;
 }
 
+// The elements that the divergence is about.
+std::vector<size_t> ElementsOf(const contract::ModelSpec& model, size_t tensor, const Divergence& divergence) {
+  std::vector<size_t> named, all;
+  for (const GradientRegion& region : GradientRegions(model)) {
+    if (region.tensor != tensor) continue;
+    const bool is_named = divergence.detail.starts_with(region.name + ":");
+    ForEachElement(region, [&](size_t i) {
+      all.push_back(i);
+      if (is_named) named.push_back(i);
+    });
+  }
+  return named.empty() ? all : named;
+}
+
+std::vector<double> Pick(const StepSight& sight, size_t tensor, const std::vector<size_t>& elements) {
+  const std::vector<double>& values = sight.of(TensorKind::kGradient)[tensor];
+  std::vector<double> picked;
+  for (size_t i : elements) picked.push_back(i < values.size() ? values[i] : 0);
+  return picked;
+}
+
 }  // namespace
 
 int64_t FirstStepOf(const contract::ModelSpec& model, const Yardstick& yardstick, std::span<const StepSight> candidate,
                     const Divergence& divergence) {
   const std::optional<size_t> tensor = IndexOf(model, divergence.tensor);
-  if (!tensor || candidate.size() != yardstick.truth.size()) return divergence.step;
+  if (!tensor || candidate.size() != yardstick.truth.size() || candidate.empty()) return divergence.step;
+  const std::vector<size_t> elements = ElementsOf(model, *tensor, divergence);
   std::vector<double> errors;
   for (size_t s = 0; s < candidate.size(); ++s) {
-    const std::vector<double>& truth = yardstick.truth[s].of(TensorKind::kGradient)[*tensor];
-    const double scale = Distance(truth, std::vector<double>(truth.size()));
-    errors.push_back(Distance(candidate[s].of(TensorKind::kGradient)[*tensor], truth) / (scale > 0 ? scale : 1));
+    const std::vector<double> truth = Pick(yardstick.truth[s], *tensor, elements);
+    const auto error_of = [&](const StepSight& sight) { return Distance(Pick(sight, *tensor, elements), truth); };
+    const double plain = std::max(error_of(yardstick.plain[s]), error_of(yardstick.other_plain[s]));
+    const double error = error_of(candidate[s]);
+    errors.push_back(plain > 0 ? error / plain : (error > 0 ? HUGE_VAL : 0));
   }
-  const double largest = *std::max_element(errors.begin(), errors.end());
+  const double least = std::min(kBeyondRounding, *std::max_element(errors.begin(), errors.end()) / 2);
   for (size_t s = 0; s < errors.size(); ++s) {
-    if (errors[s] >= largest / 2) return candidate[s].step;
+    if (errors[s] >= least) return candidate[s].step;
   }
   return divergence.step;
 }

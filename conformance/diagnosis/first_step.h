@@ -13,9 +13,11 @@
 
 namespace plumbline::conformance {
 
-// The first step in which the named tensor's relative error is at least half of the largest of all steps: a mistake
-// that is made from some step on, or in every one, is named by its first. Not finite is larger than all. Without a
-// tensor that is known, the divergence's own step.
+// The first step in which the gradient's error, in units of the plain engines' error in the same step, is at least half
+// of the largest of all steps, or kBeyondRounding: a mistake that is made in every step is named by its first, one that
+// begins later by that. Of the region that the divergence's text begins with (gradient_region.h), else of the whole
+// tensor. Not finite is larger than all. Without a tensor that is known, the divergence's own step.
+inline constexpr double kBeyondRounding = 8;
 int64_t FirstStepOf(const contract::ModelSpec& model, const Yardstick& yardstick, std::span<const StepSight> candidate,
                     const Divergence& divergence);
 

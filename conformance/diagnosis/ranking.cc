@@ -24,11 +24,21 @@ bool IsFinite(const Values& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-// Integers of a small range are often equal by chance, floats are not; each fitted number takes some of them away.
-int64_t LeastElements(const Evidence& evidence, int num_fitted) {
-  const int64_t least = evidence.is_exact ? 8 : 2;
-  constexpr int64_t kPerFitted = 6;
-  return least + kPerFitted * num_fitted;
+// log2 of the number of ways to choose k of n.
+double LogChoices(int64_t n, int64_t k) {
+  const auto log_factorial = [](int64_t m) { return std::lgamma(static_cast<double>(m) + 1) / std::log(2.0); };
+  return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
+}
+
+// Whether the fit is more than chance, counted in bits: which elements differ, and with what value. Integers of a small
+// range are often equal by chance, two bits each; floats are not. Every number taken from the candidate costs some.
+bool IsMoreThanChance(const Evidence& evidence, int64_t num_explained, int num_fitted) {
+  if (num_explained == 0) return false;
+  constexpr double kNeeded = 16;  // some hundred predictions are tried: less than one false claim in a hundred
+  constexpr double kPerFitted = 12;
+  const double of_place = num_fitted == 0 ? LogChoices(static_cast<int64_t>(evidence.truth.size()), num_explained) : 0;
+  const double of_value = (evidence.is_exact ? 2.0 : 8.0) * static_cast<double>(num_explained);
+  return of_place + of_value >= kNeeded + kPerFitted * num_fitted;
 }
 
 struct Fit {
@@ -70,7 +80,7 @@ std::optional<Fit> FitOf(const Evidence& evidence, const Prediction& prediction)
     fit.rests_on_enough = fit.num_fitted == 0;
     return fit;
   }
-  fit.rests_on_enough = num_explained >= LeastElements(evidence, fit.num_fitted);
+  fit.rests_on_enough = IsMoreThanChance(evidence, num_explained, fit.num_fitted);
   return fit;
 }
 
@@ -116,6 +126,12 @@ struct Scored {
   int num_fitted = 0;
 };
 
+// What rounding leaves of any prediction: residuals below it are equal.
+double FloorOf(const Evidence& evidence) {
+  if (evidence.is_exact || !IsFinite(evidence.candidate)) return 0;
+  return evidence.noise / std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
+}
+
 }  // namespace
 
 double ResidualLimit(const Evidence& evidence) {
@@ -131,6 +147,7 @@ std::vector<RankedHypothesis> RankHypotheses(const Evidence& evidence, size_t mo
   if (evidence.truth.size() != evidence.candidate.size() || evidence.truth == evidence.candidate) return {};
   const bool is_finite = IsFinite(evidence.candidate);
   const double limit = is_finite ? ResidualLimit(evidence) : 0;
+  const double floor = FloorOf(evidence);
   for (const Hypothesis& hypothesis : Hypotheses()) {
     if (!is_finite && hypothesis.subject != Hypothesis::Subject::kCandidate) continue;
     std::optional<Scored> best;
@@ -141,7 +158,7 @@ std::vector<RankedHypothesis> RankHypotheses(const Evidence& evidence, size_t mo
       Scored entry{
           {std::string(hypothesis.name), std::string(hypothesis.says) + (fit->what.empty() ? "" : ": " + fit->what),
            fit->residual, fit->rests_on_enough && fit->residual <= limit},
-          std::max(fit->residual, limit / 8),
+          std::max(fit->residual, floor),
           fit->num_fitted};
       const auto key = [](const Scored& s) { return std::tuple(!s.ranked.fits, s.level, s.num_fitted); };
       if (!best || key(entry) < key(*best)) best = std::move(entry);

@@ -63,7 +63,8 @@ double DifferenceTolerance(const Values& candidate, const Values& truth, double 
   double largest = 0;
   for (size_t i = 0; i < truth.size(); ++i) largest = std::max(largest, std::abs(candidate[i] - truth[i]));
   constexpr double kShareOfLargest = 1e-3;
-  return std::max(4 * noise / std::sqrt(static_cast<double>(truth.size())), kShareOfLargest * largest);
+  const double spread = 4 * noise / std::sqrt(static_cast<double>(truth.size()));
+  return std::max(kShareOfLargest * largest, std::min(spread, largest / 2));
 }
 
 std::string DescribeRegion(const contract::ParameterSpec& parameter, const Values& candidate, const Values& truth,

@@ -15,8 +15,8 @@ namespace plumbline::conformance {
 // 1 of "layers.1.mlp.down"; -1 of what belongs to no layer.
 int64_t LayerOf(std::string_view parameter);
 
-// The differences between candidate and truth that are larger than rounding: those above `noise` spread over all
-// elements four times, and above a thousandth of the largest. 0 where there is no noise.
+// Differences above it are larger than rounding: four times `noise` spread over all elements, but between a thousandth
+// and a half of the largest difference. 0 where there is no noise.
 double DifferenceTolerance(const Values& candidate, const Values& truth, double noise);
 
 // "all 228 elements", "element 227 of 228", "elements 114 to 227 of 228", "row 3 of 19", "columns 15 to 29 of 45, the k

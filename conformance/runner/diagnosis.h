@@ -41,7 +41,16 @@ class Diagnosis {
   TensorState InitialState(size_t tensor) const;
   Evidence EvidenceOf(const Found& found, const Dump& dump) const;
   void AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const;
+  // Names of quantities, besides those of the kinds of tensors.
+  static constexpr const char* kReplicas = "replicas";
+  static constexpr const char* kLoss = "loss";
+  static constexpr const char* kRate = "lr";
+  static constexpr const char* kNorm = "gradient_norm";
+  static bool IsNumber(const std::string& quantity);
+
   void AddNumber(const std::string& quantity, const Dump& dump, size_t group, Evidence& evidence) const;
+  std::optional<Evidence> NumberEvidence(const std::string& quantity, const Dump& dump, size_t rank,
+                                         size_t group) const;
   reports::DivergenceRecord FinishTensor(const Found& found, const Dump& dump, reports::DivergenceRecord record) const;
   reports::DivergenceRecord FinishNumber(const Dump& dump, reports::DivergenceRecord record) const;
   static void Rank(const Evidence& evidence, reports::DivergenceRecord& record);
@@ -58,8 +67,5 @@ class Diagnosis {
   size_t expected_run_ = 0;  // which it should equal, where there is one
   std::shared_ptr<ReferenceProbe> reference_;
 };
-
-// Step, rank and tensor that a finding's text names, for those that have no values to compare: "step 0, rank 1: ...".
-reports::DivergenceRecord PlaceInText(const std::string& text, const contract::ModelSpec& model);
 
 }  // namespace plumbline::conformance

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/diagnosis_phase.h"
 
+#include "conformance/runner/place_in_text.h"
+
 namespace plumbline::conformance {
 
 void DiagnosisPhase::Add(const Failure& failure) {
