@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
@@ -28,5 +29,8 @@ int64_t FirstUntraced(const contract::Case& spec, const std::filesystem::path& o
 // malformed trace is a failure of the check "trace", never an exception.
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
                     const std::filesystem::path& out_dir, const CaseOutcome& outcome);
+
+// What a check found wrong with the traces, or nothing.
+std::string FirstFailure(const Observation& seen);
 
 }  // namespace plumbline::conformance
