@@ -40,7 +40,7 @@ Diagnosis::Diagnosis(const Lead& lead, contract::ModelSpec model, bool engine_du
   } else if (!engine_dumps) {
     undiagnosed_ = "the engine does not dump tensors";
   } else if (!KindOf(lead_.divergence.quantity) && !IsNumber(lead_.divergence.quantity) &&
-             lead_.divergence.quantity != kReplicas) {
+             lead_.divergence.quantity != kDump) {
     undiagnosed_ = "no hypothesis speaks of it";
   }
   if (undiagnosed_.empty()) PlanRuns(source, probes);
@@ -71,7 +71,7 @@ void Diagnosis::PlanRuns(const contract::TokenSource& source, ProbeCache& probes
 }
 
 std::optional<Diagnosis::Found> Diagnosis::FindTensor(const Dump& dump) const {
-  if (lead_.divergence.quantity == kReplicas) {
+  if (lead_.divergence.quantity == kDump) {
     const std::optional<Disagreement> found = FirstDisagreement(dump);
     return found ? std::optional(Found{found->kind, found->tensor}) : std::nullopt;
   }
@@ -107,9 +107,13 @@ reports::DivergenceRecord Diagnosis::Finish() const {
   }
   const std::optional<Found> found = FindTensor(*dump);
   if (found) return FinishTensor(*found, *dump, std::move(record));
-  if (record.quantity == kReplicas) {
-    record.quantity = kNorm;
-    return FinishNumber(*dump, std::move(record));
+  if (record.quantity == kDump) {
+    reports::DivergenceRecord of_norm = record;
+    of_norm.quantity = kNorm;
+    of_norm = FinishNumber(*dump, std::move(of_norm));
+    if (!of_norm.ranks.empty()) return of_norm;
+    record.undiagnosed = "ranks hold the same when it is run again";
+    return record;
   }
   record.undiagnosed = "no tensor is named";
   return record;

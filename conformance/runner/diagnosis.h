@@ -42,7 +42,7 @@ class Diagnosis {
   Evidence EvidenceOf(const Found& found, const Dump& dump) const;
   void AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const;
   // Names of quantities, besides those of the kinds of tensors.
-  static constexpr const char* kReplicas = "replicas";
+  static constexpr const char* kDump = "dump";  // ranks do not agree, or a dump is not what the trace lists
   static constexpr const char* kLoss = "loss";
   static constexpr const char* kRate = "lr";
   static constexpr const char* kNorm = "gradient_norm";

@@ -154,7 +154,7 @@ void RealTrial::AddTraceChecks(Judgement& judgement) const {
     Join(judgement.checks, run.sight->check);
     // Ranks that hold different things are seen where the step is put together.
     if (run.sight->sight || judgement.divergence) continue;
-    judgement.divergence = Divergence{run.traced.first_step, "replicas", "", 0, run.sight->check.detail};
+    judgement.divergence = Divergence{run.traced.first_step, "dump", "", 0, run.sight->check.detail};
     judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
   }
 }
