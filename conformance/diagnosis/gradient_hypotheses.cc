@@ -182,7 +182,7 @@ Predictions RepeatedRank(const Evidence& evidence) {
 
 Predictions MeanOfMeans(const Evidence& evidence) {
   Predictions predictions;
-  if (evidence.share_tokens.size() < 2) return predictions;
+  if (evidence.shares.size() < 2 || evidence.share_tokens.size() != evidence.shares.size()) return predictions;
   double tokens = 0;
   std::vector<double> of_rank(static_cast<size_t>(evidence.num_ranks));
   std::vector<double> of_step(static_cast<size_t>(evidence.num_accumulation_steps));

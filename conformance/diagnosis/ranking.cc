@@ -20,6 +20,12 @@ double SquaredDistance(const Values& a, const Values& b, size_t begin, size_t en
   return squares;
 }
 
+int64_t CountDifferent(const Values& a, const Values& b, size_t begin, size_t end) {
+  int64_t count = 0;
+  for (size_t i = begin; i < end; ++i) count += a[i] != b[i];
+  return count;
+}
+
 bool IsFinite(const Values& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
@@ -54,25 +60,26 @@ std::optional<Fit> FitOf(const Evidence& evidence, const Prediction& prediction)
   double left = 0;
   int64_t num_explained = 0;
   std::string ranks;
-  size_t num_parts = 0;
+  bool is_partial = false;
   for (const HeldRange& range : evidence.held) {
     const auto begin = static_cast<size_t>(range.begin);
     const auto end = static_cast<size_t>(range.end);
+    const int64_t num_changed = CountDifferent(prediction.values, evidence.truth, begin, end);
     const double of_truth = SquaredDistance(evidence.candidate, evidence.truth, begin, end);
     const double of_prediction = SquaredDistance(evidence.candidate, prediction.values, begin, end);
     if (!(of_prediction < of_truth)) {
       left += of_truth;
+      is_partial |= num_changed > 0;  // else the prediction says nothing of this part
       continue;
     }
     left += of_prediction;
-    ++num_parts;
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(range.rank);
-    for (size_t i = begin; i < end; ++i) num_explained += prediction.values[i] != evidence.truth[i];
+    num_explained += num_changed;
   }
-  if (num_parts == 0) return std::nullopt;
+  if (num_explained == 0) return std::nullopt;
   Fit fit{std::sqrt(left / SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size())),
           prediction.what, prediction.num_fitted};
-  if (num_parts < evidence.held.size()) {
+  if (is_partial) {
     fit.what += (fit.what.empty() ? "" : ", ") + std::string("in the part of rank ") + ranks;
     ++fit.num_fitted;
   }

@@ -379,12 +379,35 @@ TEST(Hypotheses, NoneFitsAnUnrelatedTensor) {
   for (const RankedHypothesis& ranked : RankHypotheses(evidence, 100)) EXPECT_FALSE(ranked.fits) << ranked.name;
 }
 
-TEST(Hypotheses, AFitThatRestsOnFewIntegersIsNotClaimed) {
+// Integers that need nine bits, at these places; all others fit into bf16.
+Evidence WithWideIntegers(const std::vector<size_t>& places) {
   Evidence evidence = GradientEvidence(true);
-  evidence.candidate = evidence.truth;
-  // One element as if a micro-batch were missing: by chance as likely as not.
-  evidence.candidate[5] -= Share(evidence, 0, 0, 5);
-  for (const RankedHypothesis& ranked : RankHypotheses(evidence, 100)) EXPECT_FALSE(ranked.fits) << ranked.name;
+  evidence.shares.clear();
+  for (double& value : evidence.gradient) value = std::fmod(value, 100);
+  for (size_t i : places) evidence.gradient[i] = 257 + 4 * static_cast<double>(i);
+  evidence.truth = evidence.gradient;
+  evidence.candidate = Map([&](size_t i) { return Bf16(evidence.truth[i]); });
+  return evidence;
+}
+
+TEST(Hypotheses, AFitThatRestsOnFewIntegersIsNotClaimed) {
+  Evidence zero = GradientEvidence(true);
+  zero.candidate = zero.truth;
+  zero.candidate[5] = 0;
+  const Evidence rounded = WithWideIntegers({30});
+  for (const Evidence& evidence : {zero, rounded}) {
+    const std::vector<RankedHypothesis> ranked = RankHypotheses(evidence, 100);
+    ASSERT_FALSE(ranked.empty());
+    EXPECT_EQ(ranked.front().residual, 0);  // shown as the nearest
+    for (const RankedHypothesis& hypothesis : ranked) EXPECT_FALSE(hypothesis.fits) << hypothesis.name;
+  }
+}
+
+TEST(Hypotheses, AFitThatAlsoSaysWhichFewIntegersDifferIsClaimed) {
+  const std::vector<RankedHypothesis> ranked = RankHypotheses(WithWideIntegers({2, 30, 76}));
+  ASSERT_FALSE(ranked.empty());
+  EXPECT_EQ(ranked.front().name, "low_precision");
+  EXPECT_TRUE(ranked.front().fits);
 }
 
 TEST(Hypotheses, OneRankThatIsWrongAloneIsNamed) {
