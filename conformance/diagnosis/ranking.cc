@@ -136,7 +136,7 @@ struct Scored {
 // What rounding leaves of any prediction: residuals below it are equal.
 double FloorOf(const Evidence& evidence) {
   if (evidence.is_exact || !IsFinite(evidence.candidate)) return 0;
-  return evidence.noise / std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
+  return 4 * evidence.noise / std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
 }
 
 }  // namespace

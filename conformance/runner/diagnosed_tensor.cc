@@ -162,9 +162,9 @@ Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
     evidence.held = std::move(held->held);
   }
   if (!evidence.is_exact) {
-    constexpr double kRounding = 0x1p-23;  // of fp32, of what is stored
-    evidence.noise =
-        found.kind == TensorKind::kGradient && !lead_.expected ? lead_.noise : kRounding * Norm(evidence.truth);
+    constexpr double kRounding = 0x1p-23;  // of fp32, of what is stored; a candidate may be much larger than the truth
+    const double stored = std::max(Norm(evidence.truth), Norm(evidence.candidate));
+    evidence.noise = found.kind == TensorKind::kGradient && !lead_.expected ? lead_.noise : kRounding * stored;
   }
   return evidence;
 }
