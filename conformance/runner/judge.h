@@ -23,7 +23,8 @@ struct Judgement {
   std::optional<size_t> diverged_run = std::nullopt;  // of the trial's runs, where several
 };
 
-// Of an engine that did not end well.
+// Of an engine that did not end well. What this machine lacks for a case, the engine's status "environment", is
+// NOT_RUN, as it is where `describe` ends with 4 for all of them.
 Judgement FromOutcome(const CaseOutcome& outcome);
 
 // Of one that did: sets verdict and message from the checks. Without any check it is VACUOUS.
