@@ -44,6 +44,7 @@ std::vector<TaskRun> ExactTrial::Runs() const {
 
 void ExactTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   const bool saves = !spec_.save_steps.empty();
+  if (outcome.kind != CaseOutcome::Kind::kOk && first_untraced_ < 0) first_untraced_ = FirstUntraced(spec_, out_dir);
   if (index == 0) {
     whole_ = Observe(spec_, description_, out_dir, outcome, &guard_);
   } else {
@@ -56,7 +57,14 @@ void ExactTrial::Take(size_t index, const std::filesystem::path& out_dir, const 
     judgement.checks.push_back(guard_.Check());
     Settle(judgement);
   }
+  if (judgement.divergence) lead_ = Lead{*judgement.divergence, TaskRun{spec_}};
+  if (judgement.engine_failed) lead_ = Lead{{first_untraced_, "engine", "", 0, judgement.message}};
   if (saves && whole_->run) judgement = WithResumed(std::move(judgement), spec_.model, *whole_->run, *resumed_);
+  if (!lead_ && judgement.divergence) {
+    lead_ = Lead{*judgement.divergence, TaskRun{ResumedCase(spec_)}, TaskRun{spec_}, TaskRun{spec_}};
+  } else if (!lead_ && judgement.engine_failed) {
+    lead_ = Lead{{first_untraced_, "engine", "", 0, judgement.message}};
+  }
   judgement_ = std::move(judgement);
   whole_.reset();
   resumed_.reset();

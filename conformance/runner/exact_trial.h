@@ -53,7 +53,8 @@ class ExactTrial final : public Trial {
   const contract::EngineDescription& description_;
   const ExactTruthTask& truth_;
   std::optional<Observation> whole_, resumed_;
-  Guard guard_;  // of the whole run
+  Guard guard_;                  // of the whole run
+  int64_t first_untraced_ = -1;  // step, of the first run that did not end well
 };
 
 }  // namespace plumbline::conformance
