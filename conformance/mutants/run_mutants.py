@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries generated mutants with `plumbline verify --mutants`, in batches, and says which survive.
+
+  run_mutants.py run --results FILE [--only ID...] [--jobs N] [--timeout S] [--batch N] [WORKSPACE]
+  run_mutants.py report --results FILE [--notes FILE] [WORKSPACE]
+
+Both need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
+object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
+exact cases for planted defects (unless only gpt2 uses its file), then on those of gpt2; the first case that does not pass
+kills it. A time-out kills only if it happens again with five times the time. Each batch runs the program with every mutant
+off first, as `verify` does with planted defects, and counts for nothing if that twin does not pass.
+
+Notes are lines `id TAB equivalent|guard|hole TAB reason` about survivors: no input can show the mutant; no valid input can,
+for it changes what is done about invalid ones; the oracle should have seen it.
+"""
+
+import argparse
+import collections
+import importlib.util
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+spec = importlib.util.spec_from_file_location("mutant_list", HERE / "mutant_list.py")
+mutant_list = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(mutant_list)
+
+STAGES = ("exact", "gpt2")
+NOTES = ("equivalent", "guard", "hole")
+TIMEOUT_FACTOR = 5
+MAX_MEMORY_BYTES = 6 << 30  # a mutant may ask for all there is
+MAX_FILE_BYTES = 1 << 30
+
+
+class RunError(Exception):
+    """The programs or a batch are not what they should be: one line."""
+
+
+def outcome_of(defect):
+    """(outcome, what saw it) from a line of a record's kill table. Outcomes: check, engine, timeout, declined, survived."""
+    checks = [name for name in defect["caught_by"] if name != "engine"]
+    if checks:
+        return "check", checks
+    if defect["caught"]:
+        return "engine", ["engine"]
+    if defect["verdict"] == "PASS":
+        return "survived", []
+    if defect["verdict"] == "UNSUPPORTED":
+        return "declined", ["declined"]
+    if defect["verdict"] == "VACUOUS":
+        return "check", ["vacuous"]
+    if defect["verdict"] == "ERROR" and "no truth" not in defect["message"]:
+        return "timeout", ["timeout"]
+    raise RunError("mutant %s: verdict %s: %s" % (defect["id"], defect["verdict"], defect["message"]))
+
+
+def stages_of(mutant):
+    return [stage for stage in STAGES if mutant.family in (stage, "any")]
+
+
+def read_results(path):
+    """{(id, stage): result}, the last of each."""
+    if not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {(line["id"], line["stage"]): line for line in lines}
+
+
+def verdicts(mutants, results):
+    """{id: (outcome, by)} of the mutants that are done: the first stage that killed, or survived in all."""
+    done = {}
+    for mutant in mutants:
+        seen = [results.get((mutant.id, stage)) for stage in stages_of(mutant)]
+        kill = next((result for result in seen if result and result["outcome"] != "survived"), None)
+        if kill:
+            done[mutant.id] = (kill["outcome"], kill["by"])
+        elif all(seen):
+            done[mutant.id] = ("survived", [])
+    return done
+
+
+def to_try(mutants, results, stage):
+    """Mutants that this stage is to try: not tried in it, nor killed in one before it."""
+    open_ones = []
+    for mutant in mutants:
+        stages = stages_of(mutant)
+        before = stages[:stages.index(stage)] if stage in stages else None
+        if before is None or (mutant.id, stage) in results:
+            continue
+        if all(results.get((mutant.id, earlier), {}).get("outcome") == "survived" for earlier in before):
+            open_ones.append(mutant)
+    return open_ones
+
+
+def limit_child():
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Runner:
+    def __init__(self, workspace, jobs):
+        self.plumbline = workspace / "bazel-bin/cli/plumbline"
+        self.engine = workspace / "bazel-bin/conformance/mutants/optimized_mutants"
+        self.jobs = jobs
+        for program in (self.plumbline, self.engine):
+            if not program.exists():
+                raise RunError("%s is not built" % program.relative_to(workspace))
+        listed = subprocess.run([self.engine, "--list-defects"], capture_output=True, text=True, check=True).stdout
+        self.ids = {line.split("\t")[0] for line in listed.splitlines()}
+
+    def try_all(self, mutants, stage, timeout):
+        """Results of one batch. Raises unless every mutant is in the record once and the clean twin passed."""
+        with tempfile.TemporaryDirectory() as folder:
+            listed, out = pathlib.Path(folder) / "mutants", pathlib.Path(folder) / "out"
+            listed.write_text("".join("%s\t%s\tany: of the checks\t%s\n" % (m.id, mutant_list.one_line(m).replace("\t", " "), stage)
+                                      for m in mutants))
+            command = [self.plumbline, "verify", "--mutants", listed, "--mutant-engine", self.engine, "--timeout", str(timeout),
+                       "--jobs", str(self.jobs), "--out", out]
+            done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_child)
+            if not (out / "record.json").exists():
+                raise RunError("verify ended with %d: %s" % (done.returncode, done.stderr.strip()))
+            record = json.loads((out / "record.json").read_text())
+        return self.results(record, mutants, stage)
+
+    def results(self, record, mutants, stage):
+        wrong = [case for case in record["cases"] if case["verdict"] != "PASS"]
+        if wrong or not record["cases"] or record["interrupted"]:
+            raise RunError("the twin with every mutant off does not pass: %s"
+                           % ("%s: %s" % (wrong[0]["id"], wrong[0]["message"]) if wrong else "it was not run to the end"))
+        if sorted(defect["id"] for defect in record["defects"]) != sorted(mutant.id for mutant in mutants):
+            raise RunError("the record's mutants are not those of the batch")
+        results = []
+        for defect in record["defects"]:
+            outcome, by = outcome_of(defect)
+            results.append({"id": defect["id"], "stage": stage, "outcome": outcome, "by": by, "message": defect["message"]})
+        return results
+
+
+def append(path, results):
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(json.dumps(result, ensure_ascii=False) + "\n" for result in results))
+
+
+def run(args, mutants):
+    runner = Runner(args.workspace, args.jobs)
+    missing = [mutant.id for mutant in mutants if mutant.id not in runner.ids]
+    if missing:
+        raise RunError("%d mutants are not in the program; build it again: %s" % (len(missing), missing[0]))
+    if args.only:
+        mutants = [mutant for mutant in mutants if mutant.id in args.only]
+    for stage in STAGES:
+        todo = to_try(mutants, read_results(args.results), stage)
+        for begin in range(0, len(todo), args.batch):
+            batch = todo[begin:begin + args.batch]
+            results = runner.try_all(batch, stage, args.timeout)
+            slow = [mutant for mutant, result in zip(batch, sorted_like(batch, results)) if result["outcome"] == "timeout"]
+            if slow:
+                again = runner.try_all(slow, stage, args.timeout * TIMEOUT_FACTOR)
+                results = [result for result in results if result["outcome"] != "timeout"] + again
+            append(args.results, results)
+            print("%s: %d of %d tried, %d of this batch survive" % (
+                stage, begin + len(batch), len(todo), sum(result["outcome"] == "survived" for result in results)), flush=True)
+    return 0
+
+
+def sorted_like(batch, results):
+    of = {result["id"]: result for result in results}
+    return [of[mutant.id] for mutant in batch]
+
+
+def read_notes(path):
+    notes = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if path else []:
+        if not line or line.startswith("#"):
+            continue
+        fields = line.split("\t")
+        if len(fields) != 3 or fields[1] not in NOTES or not fields[2]:
+            raise RunError("%s:%d: not `id TAB %s TAB reason`" % (path, number, "|".join(NOTES)))
+        notes[fields[0]] = (fields[1], fields[2])
+    return notes
+
+
+def rate(part, whole):
+    return "%d of %d (%.1f %%)" % (part, whole, 100 * part / whole) if whole else "0 of 0"
+
+
+def report(mutants, results, notes, num_stale):
+    """The text of the report."""
+    done = verdicts(mutants, results)
+    tried = [mutant for mutant in mutants if mutant.id in done]
+    survivors = [mutant for mutant in tried if done[mutant.id][0] == "survived"]
+    killed = len(tried) - len(survivors)
+    note_of = lambda mutant: notes.get(mutant.id, ("", ""))[0]
+    unseeable = [mutant for mutant in survivors if note_of(mutant) == "equivalent"]
+    guards = [mutant for mutant in survivors if note_of(mutant) == "guard"]
+    lines = ["%d mutants, %d stale, %d tried" % (len(mutants) + num_stale, num_stale, len(tried)),
+             "killed: %s" % rate(killed, len(tried)),
+             "killed of those not shown equivalent: %s" % rate(killed, len(tried) - len(unseeable)),
+             "... nor a guard against invalid input: %s" % rate(killed, len(tried) - len(unseeable) - len(guards)), ""]
+    lines += ["how: " + ", ".join("%s %d" % pair for pair in collections.Counter(
+        done[m.id][0] for m in tried).most_common())]
+    lines += ["by (a mutant may be seen by several): " + ", ".join("%s %d" % pair for pair in collections.Counter(
+        name for m in tried for name in done[m.id][1]).most_common()), ""]
+    for title, key in [("kind", lambda m: m.kind), ("family", lambda m: m.family), ("file", lambda m: m.file)]:
+        lines.append("%-44s killed" % title)
+        for name in sorted({key(m) for m in tried}):
+            of = [m for m in tried if key(m) == name]
+            lines.append("%-44s %s" % (name, rate(sum(done[m.id][0] != "survived" for m in of), len(of))))
+        lines.append("")
+    lines.append("survivors:")
+    for mutant in survivors:
+        note = notes.get(mutant.id, ("unexplained", ""))
+        lines.append("%s %s\n    %s%s" % (mutant.id, mutant_list.one_line(mutant), note[0], ": " + note[1] if note[1] else ""))
+    return "\n".join(lines) + "\n"
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("mode", choices=["run", "report"])
+    parser.add_argument("--list", type=pathlib.Path, default=HERE / "mutants.jsonl")
+    parser.add_argument("--results", type=pathlib.Path, required=True)
+    parser.add_argument("--notes", type=pathlib.Path)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=4)
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("workspace", nargs="?", type=pathlib.Path, default=HERE.parent.parent)
+    args = parser.parse_intermixed_args(argv)
+    args.workspace = args.workspace.resolve()
+    try:
+        everything = mutant_list.read(args.list)
+        fit, stale = mutant_list.fitting(args.workspace, everything)
+        if args.mode == "run":
+            return run(args, fit)
+        print(report(fit, read_results(args.results), read_notes(args.notes), len(stale)), end="")
+        return 0
+    except (RunError, mutant_list.ListError) as error:
+        print("run_mutants.py: %s" % error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
