@@ -3,8 +3,9 @@
 
   run_mutants.py run --results FILE [--only ID...] [--jobs N] [--timeout S] [--batch N] [WORKSPACE]
   run_mutants.py report --results FILE [--notes FILE] [WORKSPACE]
+  run_mutants.py clean [--jobs N] [WORKSPACE]   does the program with every mutant off write what the product writes?
 
-Both need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
+All need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
 object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
 exact cases for planted defects (unless only gpt2 uses its file), then on those of gpt2; the first case that does not pass
 kills it. A time-out kills only if it happens again with five times the time. Each batch runs the program with every mutant
@@ -19,6 +20,7 @@ import collections
 import importlib.util
 import json
 import pathlib
+import random
 import resource
 import subprocess
 import sys
@@ -153,24 +155,63 @@ def run(args, mutants):
         raise RunError("%d mutants are not in the program; build it again: %s" % (len(missing), missing[0]))
     if args.only:
         mutants = [mutant for mutant in mutants if mutant.id in args.only]
-    for stage in STAGES:
-        todo = to_try(mutants, read_results(args.results), stage)
-        for begin in range(0, len(todo), args.batch):
-            batch = todo[begin:begin + args.batch]
-            results = runner.try_all(batch, stage, args.timeout)
-            slow = [mutant for mutant, result in zip(batch, sorted_like(batch, results)) if result["outcome"] == "timeout"]
-            if slow:
-                again = runner.try_all(slow, stage, args.timeout * TIMEOUT_FACTOR)
-                results = [result for result in results if result["outcome"] != "timeout"] + again
-            append(args.results, results)
-            print("%s: %d of %d tried, %d of this batch survive" % (
-                stage, begin + len(batch), len(todo), sum(result["outcome"] == "survived" for result in results)), flush=True)
+    # In no order of files or kinds, so that a run that was stopped is a fair sample.
+    random.Random(0).shuffle(mutants)
+    done = verdicts(mutants, read_results(args.results))
+    todo = [mutant for mutant in mutants if mutant.id not in done]
+    for begin in range(0, len(todo), args.batch):
+        batch = todo[begin:begin + args.batch]
+        for stage in STAGES:
+            try_stage(runner, to_try(batch, read_results(args.results), stage), stage, args)
+        done = verdicts(mutants, read_results(args.results))
+        print("%d of %d tried, %d survive" % (len(done), len(mutants), sum(outcome == "survived" for outcome, _ in done.values())),
+              flush=True)
     return 0
 
 
-def sorted_like(batch, results):
-    of = {result["id"]: result for result in results}
-    return [of[mutant.id] for mutant in batch]
+def try_stage(runner, mutants, stage, args):
+    if not mutants:
+        return
+    results = runner.try_all(mutants, stage, args.timeout)
+    slow = {result["id"] for result in results if result["outcome"] == "timeout"}
+    if slow:
+        again = runner.try_all([mutant for mutant in mutants if mutant.id in slow], stage, args.timeout * TIMEOUT_FACTOR)
+        results = [result for result in results if result["id"] not in slow] + again
+    append(args.results, results)
+
+
+def comparable(path):
+    """What two runs of one engine must have in common: all bytes, but for the time that a trace says was spent waiting."""
+    if path.name != "trace.jsonl":
+        return path.read_bytes()
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in line.items() if key != "comm_wait_us"} for line in lines]
+
+
+def differences(left, right):
+    """(number of files compared, paths that one side lacks or that differ)."""
+    files = lambda root: {path.relative_to(root) for path in root.glob("**/*") if path.is_file() and not path.is_symlink()}
+    both = files(left) & files(right)
+    different = [path for path in both if comparable(left / path) != comparable(right / path)]
+    return len(both), sorted(different + list(files(left) ^ files(right)))
+
+
+def clean(args):
+    """Runs the product and the program with every mutant off on all cases of `verify`, and compares what they wrote."""
+    runner = Runner(args.workspace, args.jobs)
+    with tempfile.TemporaryDirectory() as folder:
+        runs = []
+        for name, program in [("product", args.workspace / "bazel-bin/optimized/engine/optimized"), ("mutants", runner.engine)]:
+            out = pathlib.Path(folder) / name
+            command = [runner.plumbline, "verify", "--engine", program, "--no-self-test", "--keep", "--jobs", str(args.jobs), "--out", out]
+            done = subprocess.run(command, capture_output=True, text=True)
+            print("%s: %s" % (name, done.stdout.strip().splitlines()[-2:-1] or done.stderr.strip()), flush=True)
+            runs.append(out / "work" / "runs")
+        num_files, different = differences(*runs)
+    print("%d files of runs compared, %d differ" % (num_files, len(different)))
+    for path in different[:10]:
+        print("  %s" % path)
+    return 1 if different or not num_files else 0
 
 
 def read_notes(path):
@@ -221,9 +262,9 @@ def report(mutants, results, notes, num_stale):
 
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("mode", choices=["run", "report"])
+    parser.add_argument("mode", choices=["run", "report", "clean"])
     parser.add_argument("--list", type=pathlib.Path, default=HERE / "mutants.jsonl")
-    parser.add_argument("--results", type=pathlib.Path, required=True)
+    parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--notes", type=pathlib.Path)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
@@ -232,7 +273,11 @@ def main(argv):
     parser.add_argument("workspace", nargs="?", type=pathlib.Path, default=HERE.parent.parent)
     args = parser.parse_intermixed_args(argv)
     args.workspace = args.workspace.resolve()
+    if args.mode != "clean" and not args.results:
+        parser.error("%s needs --results" % args.mode)
     try:
+        if args.mode == "clean":
+            return clean(args)
         everything = mutant_list.read(args.list)
         fit, stale = mutant_list.fitting(args.workspace, everything)
         if args.mode == "run":

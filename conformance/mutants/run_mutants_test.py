@@ -107,6 +107,30 @@ class Files(unittest.TestCase):
                     run_mutants.read_notes(path)
 
 
+class Differences(unittest.TestCase):
+    def differences(self, left, right):
+        with tempfile.TemporaryDirectory() as folder:
+            roots = [pathlib.Path(folder) / side for side in ("left", "right")]
+            for root, files in zip(roots, (left, right)):
+                for name, text in files.items():
+                    (root / name).parent.mkdir(parents=True, exist_ok=True)
+                    (root / name).write_text(text)
+            number, different = run_mutants.differences(*roots)
+            return number, [str(path) for path in different]
+
+    def test_bytes_count_and_the_time_of_waiting_does_not(self):
+        trace = '{"step": 0, "loss": 1.5, "comm_wait_us": %d}\n'
+        files = {"0/rank0/trace.jsonl": trace % 1, "0/tensors": "ab"}
+        self.assertEqual((2, []), self.differences(files, {**files, "0/rank0/trace.jsonl": trace % 2}))
+        self.assertEqual((2, ["0/tensors"]), self.differences(files, {**files, "0/tensors": "aB"}))
+        other = {**files, "0/rank0/trace.jsonl": (trace % 1).replace("1.5", "1.50001")}
+        self.assertEqual((2, ["0/rank0/trace.jsonl"]), self.differences(files, other))
+
+    def test_a_file_of_one_side_is_a_difference(self):
+        self.assertEqual((1, ["b"]), self.differences({"a": "", "b": ""}, {"a": ""}))
+        self.assertEqual((1, ["b"]), self.differences({"a": ""}, {"a": "", "b": ""}))
+
+
 class Reports(unittest.TestCase):
     MUTANTS = [mutant("m1"), mutant("m2", kind="index"), mutant("m3"), mutant("m4"), mutant("m5")]
     RESULTS = table(result("m1", "exact", "check", ["exact"]), *[result(id, stage, "survived") for id in ("m2", "m3", "m4")
