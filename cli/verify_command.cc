@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `plumbline verify`: its options, and what it prints.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cstdio>
@@ -34,6 +35,7 @@ constexpr int kMaxJobs = 256;
 struct Options {
   bool list = false;
   bool dry_run = false;
+  bool coverage = false;
   bool self_test = false;
   bool no_self_test = false;
   bool require = false;
@@ -41,6 +43,7 @@ struct Options {
   bool keep = false;
   bool json = false;
   bool verbose = false;
+  std::string tier = "smoke";
   std::string case_id;
   std::string filter;
   std::string engine;
@@ -87,8 +90,19 @@ void ParseShard(const std::string& text, conformance::Selection& selection) {
   contract::Fail(ErrorCode::kInvalidArgument, "--shard is \"" + text + "\"; allowed: i/n with 1 <= i <= n");
 }
 
+conformance::Tier ParseTier(const std::string& text) {
+  std::string allowed;
+  for (size_t i = 0; i < std::size(conformance::kTiers); ++i) {
+    const std::string name(conformance::kTiers[i].name);
+    if (name == text) return static_cast<conformance::Tier>(i);
+    allowed += (allowed.empty() ? "" : ", ") + name;
+  }
+  contract::Fail(ErrorCode::kInvalidArgument, "--tier is \"" + text + "\"; allowed: " + allowed);
+}
+
 conformance::PlanOptions PlanOf(const Options& options) {
   conformance::PlanOptions plan;
+  plan.tier = ParseTier(options.tier);
   plan.seed = ParseSeed(options.seed);
   plan.timeout_s = CheckedTimeout(options.timeout_s);
   plan.with_witness = options.engine.empty();
@@ -111,6 +125,7 @@ std::string Quoted(const std::string& word) {
 
 std::string ReproducePrefix(const Options& options) {
   std::string line = "./plumbline verify --seed " + options.seed;
+  if (options.tier != Options{}.tier) line += " --tier " + options.tier;
   if (!options.text.empty()) line += " --text " + Quoted(options.text);
   if (options.timeout_s != Options{}.timeout_s) line += fmt::format(" --timeout {}", options.timeout_s);
   if (!options.engine.empty()) line += " --engine " + Quoted(options.engine);
@@ -150,6 +165,25 @@ int PrintPlan(const Options& options) {
   return static_cast<int>(contract::ExitCode::kFailure);
 }
 
+// What the cases of the tier cover, whatever is selected of them.
+int PrintCoverage(const Options& options) {
+  const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
+  for (const conformance::FamilyCoverage& family : plan.list.coverage) {
+    fmt::print("{}: {} cases\n", family.family, family.cases);
+    for (const conformance::Axis& axis : family.axes) {
+      fmt::print("  {:<12}  {}\n", axis.name, fmt::join(axis.values, ", "));
+    }
+    for (const conformance::Coverage& tuples : family.tuples) {
+      fmt::print("  {} values     {} of {} valid combinations, {:.1f} %\n", tuples.strength, tuples.covered,
+                 tuples.valid, 100.0 * static_cast<double>(tuples.covered) / static_cast<double>(tuples.valid));
+    }
+    for (const conformance::Exclusion& exclusion : family.excluded) {
+      fmt::print("  left out      {}: {}\n", exclusion.tuple, exclusion.reason);
+    }
+  }
+  return static_cast<int>(contract::ExitCode::kOk);
+}
+
 // Only the listed mutants, each until its first failure. The time-out is theirs: truths and the clean twin are slower.
 void TryMutants(const Options& options, conformance::VerifyOptions& verify) {
   verify.listed_defects = conformance::ReadDefectList(options.mutants);
@@ -175,7 +209,7 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   verify.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const bool narrowed = !options.case_id.empty() || !options.filter.empty();
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
-  verify.all_defects = options.self_test;
+  verify.all_defects = options.self_test || verify.plan.tier != conformance::Tier::kSmoke;
   verify.run_cases = !options.self_test;
   verify.first_kill = options.first_kill;
   if (!options.mutants.empty()) TryMutants(options, verify);
@@ -186,6 +220,7 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
 }
 
 int Run(const Options& options) {
+  if (options.coverage) return PrintCoverage(options);
   if (options.list || options.dry_run) return PrintPlan(options);
   if (options.self_test && options.no_self_test) {
     contract::Fail(ErrorCode::kInvalidArgument, "--self-test and --no-self-test exclude each other");
@@ -220,6 +255,9 @@ Command AddVerify(CLI::App& app) {
   command->add_flag(
       "--dry-run", options->dry_run,
       "Print each selected case's resolved config, predicted collectives and memory, one JSON object a line");
+  command->add_option("--tier", options->tier, "smoke (a minute), full (minutes, every planted defect), nightly")
+      ->type_name("TIER");
+  command->add_flag("--coverage", options->coverage, "Print which combinations of settings the tier's cases cover");
   command->add_option("--case", options->case_id, "Run exactly this case")->type_name("ID");
   command
       ->add_option("--filter", options->filter,
@@ -243,7 +281,7 @@ Command AddVerify(CLI::App& app) {
       ->add_option("--out", options->out, "New or empty folder for the results (default: a new one in plumbline-out/)")
       ->type_name("FOLDER");
   command->add_flag("--self-test", options->self_test,
-                    "Only show that the checks catch every planted defect (verify alone tries nine)");
+                    "Only show that the checks catch every planted defect (tier smoke tries nine)");
   command->add_flag("--no-self-test", options->no_self_test, "Leave the planted defects out");
   CLI::Option* const mutants =
       command
@@ -263,6 +301,7 @@ Command AddVerify(CLI::App& app) {
   command->add_flag("--verbose", options->verbose, "Print a line for each case");
   command->footer(std::string("Examples:\n"
                               "  ./plumbline verify\n"
+                              "  ./plumbline verify --tier full\n"
                               "  ./plumbline verify --text notes.txt --seed 7\n"
                               "  ./plumbline verify --filter '*/data3-*' --verbose\n"
                               "  ./plumbline verify --engine ./my_engine --expect-unsupported '*bf16*'\n"

@@ -19,14 +19,34 @@ struct Axis {
 // One value index per axis.
 using Row = std::vector<int>;
 
+// Why a row cannot be: every reason; empty where it can.
+using Objections = std::function<std::vector<std::string>(const Row&)>;
+
+// A combination of values that no valid row contains.
+struct Exclusion {
+  std::string tuple;   // "data=3 accumulation=3"
+  std::string reason;  // what all rows that contain it have in common, or else all their reasons
+
+  friend bool operator==(const Exclusion&, const Exclusion&) = default;
+};
+
 struct Covering {
   std::vector<Row> rows;
   int64_t num_tuples = 0;  // t-tuples that some valid row contains; the rows contain all of them
-  // Value tuples that no valid row contains, as "data=3 accumulation=3".
-  std::vector<std::string> excluded;
+  // Of 1 to t values, without those that contain a smaller one of the list.
+  std::vector<Exclusion> excluded;
 };
 
 // Deterministic. 1 <= strength <= number of axes; no axis is empty.
-Covering CoverTuples(const std::vector<Axis>& axes, int strength, const std::function<bool(const Row&)>& valid);
+Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objections& objections);
+
+// How many of the tuples that valid rows contain `rows` contain.
+struct Coverage {
+  int strength = 0;
+  int64_t covered = 0;
+  int64_t valid = 0;
+};
+Coverage CoverageOf(const std::vector<Axis>& axes, const std::vector<Row>& rows, int strength,
+                    const Objections& objections);
 
 }  // namespace plumbline::conformance

@@ -51,6 +51,12 @@ std::set<std::map<size_t, int>> TuplesOf(const std::vector<Row>& rows, int stren
   return tuples;
 }
 
+using Reasons = std::vector<std::string>;
+
+Objections Objecting(const std::function<bool(const Row&)>& valid) {
+  return [valid](const Row& row) { return valid(row) ? Reasons{} : Reasons{"it is forbidden"}; };
+}
+
 struct Shape {
   std::vector<int> sizes;
   int strength;
@@ -62,14 +68,18 @@ TEST_P(CoveringOfShape, ContainsEveryValidTupleAndNoInvalidRow) {
   const auto& [sizes, strength] = GetParam();
   const auto valid = [](const Row& row) { return (row.front() + 2 * row.back()) % 5 != 3; };
   const std::vector<Row> product = Product(sizes, valid);
-  const Covering covering = CoverTuples(AxesOfSizes(sizes), strength, valid);
+  const Covering covering = CoverTuples(AxesOfSizes(sizes), strength, Objecting(valid));
   for (const Row& row : covering.rows) EXPECT_TRUE(valid(row));
   const auto expected = TuplesOf(product, strength);
   EXPECT_EQ(TuplesOf(covering.rows, strength), expected);
   EXPECT_EQ(covering.num_tuples, static_cast<int64_t>(expected.size()));
   EXPECT_LE(covering.rows.size(), product.size());
-  const auto all = TuplesOf(Product(sizes, [](const Row&) { return true; }), strength);
-  EXPECT_EQ(covering.excluded.size(), all.size() - expected.size());
+  for (int size = 1; size <= strength; ++size) {
+    const auto some = static_cast<int64_t>(TuplesOf(product, size).size());
+    const Coverage coverage = CoverageOf(AxesOfSizes(sizes), covering.rows, size, Objecting(valid));
+    EXPECT_EQ(coverage.covered, some);
+    EXPECT_EQ(coverage.valid, some);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CoveringOfShape,
@@ -77,15 +87,32 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CoveringOfShape,
                                          Shape{{4, 5, 3, 3, 4, 2}, 2}, Shape{{4, 5, 3, 3, 4, 2}, 3},
                                          Shape{{2, 2, 2, 2, 2}, 5}));
 
-TEST(Covering, NamesWhatNoRowContains) {
-  const auto valid = [](const Row& row) { return !(row[0] == 1 && row[1] == 2); };
-  const Covering covering = CoverTuples({{"data", {"1", "2"}}, {"zero", {"0", "1", "2"}}}, 2, valid);
-  EXPECT_EQ(covering.excluded, std::vector<std::string>{"data=2 zero=2"});
+TEST(Covering, NamesTheSmallestTuplesThatNoRowContainsAndWhy) {
+  // 2 with 2 is forbidden; so is c with anything, for one of two reasons.
+  const auto objections = [](const Row& row) {
+    Reasons reasons;
+    if (row[0] == 1 && row[1] == 2) reasons.push_back("too large");
+    if (row[2] == 1) reasons.push_back(row[0] == 0 ? "not with one" : "not with two");
+    return reasons;
+  };
+  const Covering covering =
+      CoverTuples({{"data", {"1", "2"}}, {"zero", {"0", "1", "2"}}, {"mode", {"a", "c"}}}, 3, objections);
+  EXPECT_EQ(covering.excluded, (std::vector<Exclusion>{{"mode=c", "not with one, or not with two, or too large"},
+                                                       {"data=2 zero=2", "too large"}}));
   EXPECT_EQ(covering.num_tuples, 5);
 }
 
+TEST(Covering, CountsOnlyWhatTheRowsContain) {
+  const std::vector<Axis> axes = AxesOfSizes({2, 3, 2});
+  const Objections none = [](const Row&) { return Reasons{}; };
+  const Coverage pairs = CoverageOf(axes, {{0, 0, 0}, {0, 1, 1}}, 2, none);
+  EXPECT_EQ(pairs.covered, 6);
+  EXPECT_EQ(pairs.valid, 2 * 3 + 3 * 2 + 2 * 2);
+  EXPECT_EQ(CoverageOf(axes, {}, 3, none).covered, 0);
+}
+
 TEST(Covering, OfPairsIsMuchSmallerThanTheProduct) {
-  const Covering covering = CoverTuples(AxesOfSizes({5, 3, 3, 4, 2, 4}), 2, [](const Row&) { return true; });
+  const Covering covering = CoverTuples(AxesOfSizes({5, 3, 3, 4, 2, 4}), 2, [](const Row&) { return Reasons{}; });
   EXPECT_LE(covering.rows.size(), 30u);  // 1,440 in the product, 20 at the least
 }
 

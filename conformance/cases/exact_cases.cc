@@ -27,7 +27,7 @@ contract::ExactSpec Model(const Sizes& sizes) {
 }
 
 Problem MakeProblem(const std::string& name, const contract::ExactSpec& model, OptimizerKind optimizer, int64_t batch) {
-  Problem problem{name, model, {}, 60};
+  Problem problem{name, model, {}};
   problem.plain.train_batch_size = batch;
   problem.plain.micro_batch_size = batch;
   problem.plain.optimizer = optimizer;
@@ -53,16 +53,16 @@ std::vector<Problem> Problems() {
 
 }  // namespace
 
-CaseList ExactCases() {
-  constexpr int kStrength = 3;
+CaseList ExactCases(Tier tier) {
   std::vector<Problem> problems = Problems();
+  for (Problem& problem : problems) problem.steps = SizesOf(tier).exact_steps;
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
     // Wide bounds leave the integers that bf16 holds.
     const bool fits_bf16 = problem.model.exact().weight_bound == 1;
     scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q", fits_bf16));
   }
-  return CoverLayouts(std::move(problems), scales, kStrength);
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength);
 }
 
 }  // namespace plumbline::conformance

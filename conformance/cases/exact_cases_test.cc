@@ -99,16 +99,32 @@ TEST(ExactCases, NeverCombineModularSgdWithDropout) {
   }
 }
 
-TEST(ExactCases, CountTheirTriplesAndNameTheExcludedOnes) {
-  const CaseList list = ExactCases();
-  EXPECT_GT(list.num_tuples, 700);
-  EXPECT_FALSE(list.excluded.empty());
-  for (const std::string& triple : list.excluded) {
-    // Two reasons only: wide bounds in bf16, and a batch that does not divide.
-    const bool wide = triple.find("problem=wide-v5") != std::string::npos && triple.find("bf16") != std::string::npos;
-    const bool batch = triple.find("data=") != std::string::npos || triple.find("accumulation=") != std::string::npos;
-    EXPECT_TRUE(wide || batch) << triple;
+TEST(ExactCases, CoverAllValidTuplesOfTheirTierAndGiveAReasonForEachExcludedOne) {
+  for (Tier tier : {Tier::kSmoke, Tier::kFull, Tier::kNightly}) {
+    const CaseList list = ExactCases(tier);
+    ASSERT_EQ(list.coverage.size(), 1u);
+    const FamilyCoverage& coverage = list.coverage.front();
+    EXPECT_EQ(coverage.cases, static_cast<int64_t>(list.cases.size()));
+    for (const Coverage& tuples : coverage.tuples) {
+      EXPECT_GT(tuples.valid, 0);
+      if (tuples.strength > SizesOf(tier).exact_strength) continue;
+      EXPECT_EQ(tuples.covered, tuples.valid) << tuples.strength;
+    }
+    EXPECT_EQ(coverage.excluded.front(),
+              (Exclusion{"problem=grouped-v5 data=8", "data times accumulation does not divide the batch"}));
+    for (const auto& [tuple, reason] : coverage.excluded) {
+      const bool wide = tuple == "problem=wide-v5 storage=bf16";
+      EXPECT_EQ(reason, wide ? "the problem's bounds leave the integers that bf16 holds"
+                             : "data times accumulation does not divide the batch")
+          << tuple;
+      EXPECT_TRUE(wide || tuple.find("data=") != std::string::npos || tuple.find("accumulation=") != std::string::npos)
+          << tuple;
+    }
   }
+}
+
+TEST(ExactCases, TrainTwoHundredStepsInTheFullTier) {
+  for (const Problem& problem : ExactCases(Tier::kFull).problems) EXPECT_EQ(problem.steps, 200) << problem.name;
 }
 
 TEST(ExactCases, HaveOverlapOnAndOff) {

@@ -14,6 +14,8 @@ namespace {
 using contract::DType;
 using contract::RunConfig;
 
+constexpr int kMostCounted = 4;  // values of a tuple whose coverage is stated
+
 // One value of an axis: how it is called in ids and records, and what it makes of a config.
 struct Setting {
   std::string value;
@@ -108,6 +110,22 @@ std::vector<LayoutAxis> LayoutAxes() {
   return {DataAxis(), ZeroAxis(), AccumulationAxis(), BucketAxis(), OverlapAxis(), StorageAxis()};
 }
 
+// What cannot be combined.
+struct Constraint {
+  std::string reason;
+  std::function<bool(const RunConfig&, const LayoutScale&)> allows;
+};
+
+std::vector<Constraint> Constraints() {
+  return {{"the problem's bounds leave the integers that bf16 holds",
+           [](const RunConfig& config, const LayoutScale& scale) {
+             return config.storage != DType::kBF16 || scale.fits_bf16;
+           }},
+          {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
+             return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
+           }}};
+}
+
 // The problems come first, then the axes of layouts.
 std::vector<Axis> AxesOf(const std::vector<Problem>& problems, const std::vector<LayoutAxis>& layouts) {
   std::vector<Axis> axes = {{"problem", {}}};
@@ -133,10 +151,13 @@ class Layouts {
     return config;
   }
 
-  bool IsValid(const Row& row) const {
+  std::vector<std::string> ObjectionsTo(const Row& row) const {
     const RunConfig config = ConfigOf(row);
-    if (config.storage == DType::kBF16 && !ScaleOf(row).fits_bf16) return false;
-    return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
+    std::vector<std::string> objections;
+    for (const Constraint& constraint : constraints_) {
+      if (!constraint.allows(config, ScaleOf(row))) objections.push_back(constraint.reason);
+    }
+    return objections;
   }
 
   CaseSpec CaseOf(const Row& row) const {
@@ -167,6 +188,7 @@ class Layouts {
   const std::vector<Problem>& problems_;
   const std::vector<LayoutScale>& scales_;
   std::vector<LayoutAxis> layouts_;
+  std::vector<Constraint> constraints_ = Constraints();
   std::vector<Axis> axes_;
 };
 
@@ -176,10 +198,18 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
   contract::Check(problems.size() == scales.size(), "each problem has a scale");
   const Layouts layouts(problems, scales);
   CaseList list;
-  const Covering covering = CoverTuples(layouts.axes(), strength, [&](const Row& row) { return layouts.IsValid(row); });
+  const Objections objections = [&](const Row& row) { return layouts.ObjectionsTo(row); };
+  const Covering covering = CoverTuples(layouts.axes(), strength, objections);
   for (const Row& row : covering.rows) list.cases.push_back(layouts.CaseOf(row));
-  list.num_tuples = covering.num_tuples;
-  list.excluded = covering.excluded;
+  FamilyCoverage coverage{std::string(problems.front().model.family()),
+                          layouts.axes(),
+                          static_cast<int64_t>(covering.rows.size()),
+                          {},
+                          covering.excluded};
+  for (int size = 2; size <= kMostCounted; ++size) {
+    coverage.tuples.push_back(CoverageOf(layouts.axes(), covering.rows, size, objections));
+  }
+  list.coverage.push_back(std::move(coverage));
   list.problems = std::move(problems);
   return list;
 }
@@ -204,8 +234,7 @@ void Append(CaseList& list, CaseList other) {
   for (CaseSpec& spec : other.cases) spec.problem += offset;
   std::move(other.problems.begin(), other.problems.end(), std::back_inserter(list.problems));
   std::move(other.cases.begin(), other.cases.end(), std::back_inserter(list.cases));
-  std::move(other.excluded.begin(), other.excluded.end(), std::back_inserter(list.excluded));
-  list.num_tuples += other.num_tuples;
+  std::move(other.coverage.begin(), other.coverage.end(), std::back_inserter(list.coverage));
 }
 
 }  // namespace plumbline::conformance

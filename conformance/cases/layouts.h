@@ -25,8 +25,8 @@ struct LayoutScale {
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection,
                     bool fits_bf16);
 
-// All valid tuples of `strength` axis values occur. Ids are FAMILY/PROBLEM/LAYOUT. Every pair of parallel degree and
-// accumulation that does not divide the batch is left out, as is bf16 where it does not fit.
+// All valid tuples of `strength` axis values occur. Ids are FAMILY/PROBLEM/LAYOUT. What cannot be combined is declared
+// with its reason in the .cc file, beside the axes.
 CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength);
 
 // Appends the other list's problems and cases.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/cases/covering.h"
 #include "conformance/contract/model_spec.h"
 #include "conformance/contract/run_config.h"
 
@@ -29,11 +30,19 @@ struct CaseSpec {
   std::vector<std::pair<std::string, std::string>> axes;
 };
 
+// What a family's cases cover of its axes.
+struct FamilyCoverage {
+  std::string family;
+  std::vector<Axis> axes;
+  int64_t cases = 0;
+  std::vector<Coverage> tuples;     // of two, three and four values
+  std::vector<Exclusion> excluded;  // combinations that no valid case contains
+};
+
 struct CaseList {
   std::vector<Problem> problems;
   std::vector<CaseSpec> cases;
-  int64_t num_tuples = 0;             // covered tuples of axis values: all that are valid
-  std::vector<std::string> excluded;  // tuples that no valid case contains
+  std::vector<FamilyCoverage> coverage;
 };
 
 }  // namespace plumbline::conformance

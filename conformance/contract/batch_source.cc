@@ -233,14 +233,15 @@ struct InitialDistribution {
 };
 
 InitialDistribution DistributionOf(const Gpt2Spec& model, const ParameterSpec& parameter) {
-  constexpr double kDeviation = 0.02;
+  constexpr double kBiasDeviation = 0.02;
   constexpr double kNormDeviation = 0.1;
   const std::string& name = parameter.name;
   const bool is_bias = name.ends_with(".bias");
   if (!is_bias && name.find("norm") != std::string::npos) return {1, kNormDeviation};
+  if (is_bias) return {0, kBiasDeviation};
   const bool into_stream = name.find("attn.out.") != std::string::npos || name.find("mlp.down.") != std::string::npos;
-  if (!is_bias && into_stream) return {0, kDeviation / std::sqrt(2.0 * static_cast<double>(model.layers))};
-  return {0, kDeviation};
+  if (into_stream) return {0, model.initializer_range / std::sqrt(2.0 * static_cast<double>(model.layers))};
+  return {0, model.initializer_range};
 }
 
 }  // namespace

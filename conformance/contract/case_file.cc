@@ -39,7 +39,7 @@ ExactSpec ParseExact(const JsonValue& model) {
 
 Gpt2Spec ParseGpt2(const JsonValue& model) {
   model.AllowOnly({"layers", "width", "heads", "positions", "hidden", "vocab", "dropout", "tied_head", "norm_epsilon",
-                   "unused", "frozen"});
+                   "initializer_range", "unused", "frozen"});
   Gpt2Spec spec;
   spec.layers = model.At("layers").Int();
   spec.width = model.At("width").Int();
@@ -50,6 +50,7 @@ Gpt2Spec ParseGpt2(const JsonValue& model) {
   if (const auto dropout = model.Find("dropout")) spec.dropout = dropout->Number();
   if (const auto tied = model.Find("tied_head")) spec.tied_head = tied->Bool();
   if (const auto epsilon = model.Find("norm_epsilon")) spec.norm_epsilon = epsilon->Number();
+  if (const auto range = model.Find("initializer_range")) spec.initializer_range = range->Number();
   if (const auto unused = model.Find("unused")) spec.unused = unused->Bool();
   if (const auto frozen = model.Find("frozen")) {
     for (size_t i = 0; i < frozen->Size(); ++i) spec.frozen.push_back((*frozen)[i].String());
@@ -83,8 +84,9 @@ std::string ToJson(const Gpt2Spec& spec) {
   return "{" + Field("layers", spec.layers) + Field("width", spec.width) + Field("heads", spec.heads) +
          Field("positions", spec.positions) + Field("hidden", spec.hidden) + Field("vocab", spec.vocab) +
          "\"dropout\": " + JsonNumber(spec.dropout) + ", \"tied_head\": " + (spec.tied_head ? "true" : "false") +
-         ", \"norm_epsilon\": " + JsonNumber(spec.norm_epsilon) + ", \"unused\": " + (spec.unused ? "true" : "false") +
-         ", \"frozen\": [" + frozen + "]}";
+         ", \"norm_epsilon\": " + JsonNumber(spec.norm_epsilon) +
+         ", \"initializer_range\": " + JsonNumber(spec.initializer_range) +
+         ", \"unused\": " + (spec.unused ? "true" : "false") + ", \"frozen\": [" + frozen + "]}";
 }
 
 std::string ToJson(const ModelSpec& spec) { return spec.is_exact() ? ToJson(spec.exact()) : ToJson(spec.gpt2()); }

@@ -124,6 +124,10 @@ void ValidateGpt2(const Gpt2Spec& spec) {
     Fail(ErrorCode::kInvalidArgument,
          "model.norm_epsilon is " + std::to_string(spec.norm_epsilon) + "; allowed: a number in (0, 1)");
   }
+  if (!(spec.initializer_range > 0 && spec.initializer_range < 1)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "model.initializer_range is " + std::to_string(spec.initializer_range) + "; allowed: a number in (0, 1)");
+  }
   const std::vector<ParameterSpec> parameters = Gpt2Parameters(spec);
   for (size_t i = 0; i < spec.frozen.size(); ++i) {
     const std::string& name = spec.frozen[i];

@@ -33,7 +33,8 @@ struct ExactSpec {
   friend bool operator==(const ExactSpec&, const ExactSpec&) = default;
 };
 
-// Family `gpt2` (docs/semantics.md). Sizes are >= 1; heads divides width; 0 <= dropout < 1; norm_epsilon > 0.
+// Family `gpt2` (docs/semantics.md). Sizes are >= 1; heads divides width; 0 <= dropout < 1; 0 < norm_epsilon,
+// initializer_range < 1.
 struct Gpt2Spec {
   int64_t layers = 0;
   int64_t width = 0;
@@ -44,6 +45,7 @@ struct Gpt2Spec {
   double dropout = 0;
   bool tied_head = true;
   double norm_epsilon = 1e-5;
+  double initializer_range = 0.02;  // standard deviation of the initial matrices; engines are given the weights
   bool unused = false;              // a parameter that takes part in nothing
   std::vector<std::string> frozen;  // names of parameters without gradient, state and update
 

@@ -184,6 +184,9 @@ TEST(Validate, NamesWhatIsWrongWithAGpt2) {
   spec.norm_epsilon = 0;
   EXPECT_EQ(message(spec), "model.norm_epsilon is 0.000000; allowed: a number in (0, 1)");
   spec = SmallGpt2();
+  spec.initializer_range = 1;
+  EXPECT_EQ(message(spec), "model.initializer_range is 1.000000; allowed: a number in (0, 1)");
+  spec = SmallGpt2();
   spec.frozen = {"pos.wieght"};
   EXPECT_EQ(message(spec), "model.frozen names \"pos.wieght\"; allowed: each parameter of the model, once");
   spec.frozen = {"pos.weight", "pos.weight"};

@@ -6,15 +6,13 @@
 #include <numbers>
 
 #include "conformance/oracle/quantiles.h"
+#include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
 namespace {
 
 using Errors = std::vector<RegionError> RegionHistory::*;
 constexpr Errors kPlainEngines[] = {&RegionHistory::plain, &RegionHistory::other_plain};
-
-// Half an ulp, relative, of what weights and activations are stored in.
-double HalfUlp(contract::DType storage) { return storage == contract::DType::kBF16 ? 0x1p-9 : 0x1p-24; }
 
 // Slopes of isotropic errors have the size norm / sqrt(participation); this is how many times larger a region's are.
 double Alignment(const RegionHistory& region) {

@@ -8,6 +8,7 @@
 #include "conformance/oracle/gradient_limit.h"
 #include "conformance/oracle/quantiles.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -15,10 +16,8 @@ namespace {
 using reports::CheckOutcome;
 using Losses = std::span<const double>;
 
-// A sum of so many positive terms in fp32 is off by as many half ulps at most, in any order. A trajectory does not say
-// of how many tokens its losses are.
-constexpr double kMostTokens = 1024;
-constexpr double kHalfUlp = 0x1p-24;
+// A sum of n positive terms in fp32 is off by n half ulps at most, in any order.
+double SumBound(int64_t terms) { return static_cast<double>(terms) * HalfUlp(contract::DType::kF32); }
 
 // Losses of single steps are compared some ten thousand times in a run of verify over twenty seeds and trajectories
 // some hundred times, where regions of gradients are compared a million times: rates for the same expectation.
@@ -63,14 +62,11 @@ double PooledDistance(Losses truth, Losses plain, Losses other_plain) {
          std::sqrt(2.0);
 }
 
-// How often the sign of a trajectory's distance from the truth holds before it changes: so many independent numbers it
-// has, at most.
-double NumRuns(const std::vector<double>& distances) {
-  double runs = 1;
-  for (size_t i = 1; i < distances.size(); ++i) {
-    if ((distances[i] > 0) != (distances[i - 1] > 0)) ++runs;
-  }
-  return runs;
+// The root of the mean, over runs and steps, of the squared relative distance.
+double PooledDrift(Losses truth, std::span<const std::vector<double>> drifted) {
+  std::vector<double> distances;
+  for (const std::vector<double>& losses : drifted) distances.push_back(RootMeanSquare(Distances(truth, losses)));
+  return RootMeanSquare(distances);
 }
 
 }  // namespace
@@ -95,7 +91,7 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
   const double chance = std::sqrt(FisherUpperQuantile(1, static_cast<double>(num_steps), kLossFalseAlarmRate));
   const double spread = EngineSpread(candidate.front().storage, longest);
   const double pooled = PooledDistance(truth, plain, other);
-  const double floor = bf16 ? 0x1p-9 : static_cast<double>(longest) * kHalfUlp;
+  const double floor = bf16 ? HalfUlp(contract::DType::kBF16) : SumBound(longest);
   const double limit = std::max(floor, spread * chance * pooled);
   int64_t compared = 0;
   double worst = 0;
@@ -120,18 +116,22 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
                "largest relative distance " + Text(worst) + ", limit " + Text(limit));
 }
 
-RealResult CheckTrajectory(Losses truth, Losses plain, Losses other_plain, Losses candidate) {
+RealResult CheckTrajectory(Losses truth, int64_t most_tokens, std::span<const std::vector<double>> drifted,
+                           Losses candidate) {
   constexpr const char* kName = "trajectory";
   const size_t num_steps = truth.size();
-  if (plain.size() != num_steps || other_plain.size() != num_steps || candidate.size() != num_steps) {
+  if (candidate.size() != num_steps) {
     return Ended(
         kName, CheckOutcome::kFail, 0,
         "the candidate has " + std::to_string(candidate.size()) + " steps, the truth " + std::to_string(num_steps));
   }
-  if (num_steps < 2 || !AllFinite(truth) || !AllFinite(plain) || !AllFinite(other_plain) ||
-      !(truth.back() < truth.front())) {
-    return Ended(kName, CheckOutcome::kVacuous, 0,
-                 "needs two steps or more, finite losses, and a truth that falls from first to last");
+  const bool whole = std::all_of(drifted.begin(), drifted.end(), [&](const std::vector<double>& losses) {
+    return losses.size() == num_steps && AllFinite(losses);
+  });
+  if (num_steps < 2 || drifted.size() < 2 || !whole || !AllFinite(truth) || !(truth.back() < truth.front())) {
+    return Ended(
+        kName, CheckOutcome::kVacuous, 0,
+        "needs two steps and two plain runs or more, finite losses, and a truth that falls from first to last");
   }
   const auto last = static_cast<int64_t>(num_steps) - 1;
   const auto compared = static_cast<int64_t>(num_steps) + 1;
@@ -142,12 +142,12 @@ RealResult CheckTrajectory(Losses truth, Losses plain, Losses other_plain, Losse
     return Failed(kName, compared, last,
                   "is " + Text(candidate.back()) + " in the end, " + Text(candidate.front()) + " in the beginning");
   }
-  const double runs = (NumRuns(Distances(truth, plain)) + NumRuns(Distances(truth, other_plain))) / 2;
-  const double degrees = std::max(2.0, runs);
-  const double chance = std::sqrt(FisherUpperQuantile(degrees, degrees, kTrajectoryFalseAlarmRate));
+  // Each run is one number at least, the candidate's at most: along a trajectory the distance keeps its sign.
+  const double chance =
+      std::sqrt(FisherUpperQuantile(1, static_cast<double>(drifted.size()), kTrajectoryFalseAlarmRate));
   // In fp32 the order of the loss's own sum is what differs between engines, and the floor covers it.
   const double spread = EngineSpread(contract::DType::kBF16, 2);
-  const double limit = std::max(kMostTokens * kHalfUlp, spread * chance * PooledDistance(truth, plain, other_plain));
+  const double limit = std::max(SumBound(most_tokens), spread * chance * PooledDrift(truth, drifted));
   const std::vector<double> distances = Distances(truth, candidate);
   const double distance = RootMeanSquare(distances);
   const std::string numbers = "relative distance from the truth " + Text(distance) + " (root mean square over " +
@@ -163,7 +163,7 @@ RealResult CheckTrajectory(Losses truth, Losses plain, Losses other_plain, Losse
     return Ended(kName, CheckOutcome::kVacuous, compared,
                  numbers + "; the truth falls by " + Text(fall) + " only, so not to learn would pass");
   }
-  return Ended(kName, CheckOutcome::kPass, compared, numbers);
+  return Ended(kName, CheckOutcome::kPass, compared, numbers + "; the truth falls by " + Text(fall));
 }
 
 }  // namespace plumbline::conformance

@@ -86,46 +86,78 @@ TEST(CheckLosses, IsVacuousWithoutAScaleAndFailsOnMissingSteps) {
   EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kVacuous);
 }
 
-// Losses that fall, with a distance that grows and changes sign as the batches change.
+constexpr int64_t kTokens = 200;
+
+// Losses that fall, with a distance that grows. A run draws one number, as the distances of real runs keep their sign:
+// the case in which a run shows least.
 std::vector<double> ExampleTrajectory(double size, uint64_t seed) {
   std::vector<double> losses;
-  ExampleNumbers numbers(seed);
+  const double drift = ExampleNumbers(seed).Normal();
   for (int step = 0; step < 20; ++step) {
-    losses.push_back((4 * std::exp(-0.05 * step) + 0.1 * std::sin(step)) *
-                     (1 + size * std::exp(0.15 * step) * numbers.Normal()));
+    losses.push_back((4 * std::exp(-0.05 * step) + 0.1 * std::sin(step)) * (1 + size * std::exp(0.15 * step) * drift));
   }
   return losses;
+}
+
+std::vector<std::vector<double>> ExampleDrift(double size, uint64_t seed) {
+  std::vector<std::vector<double>> drifted;
+  for (uint64_t run = 0; run < 10; ++run) drifted.push_back(ExampleTrajectory(size, 10 * seed + run));
+  return drifted;
 }
 
 TEST(CheckTrajectory, GivesNoFalseAlarmInTwoThousandRepetitions) {
   const std::vector<double> truth = ExampleTrajectory(0, 1);
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    for (double size : {1e-7, 5e-4}) {
+    for (double size : {1e-7, 1e-4}) {
       const RealResult result =
-          CheckTrajectory(truth, ExampleTrajectory(size, 3 * seed + 2), ExampleTrajectory(size, 3 * seed + 3),
-                          ExampleTrajectory(size, 3 * seed + 4));
+          CheckTrajectory(truth, kTokens, ExampleDrift(size, seed), ExampleTrajectory(2 * size, 1'000'000 + seed));
       ASSERT_EQ(result.check.outcome, CheckOutcome::kPass) << seed << ": " << result.check.detail;
       ASSERT_EQ(result.check.compared, 21);
     }
   }
 }
 
+// Two plain runs that stay near the truth by luck, as two that share most roundings did, set no limit for the others.
+TEST(CheckTrajectory, TakesItsLimitFromAllRunsAndNotFromTwoThatWereLucky) {
+  const std::vector<double> truth = ExampleTrajectory(0, 1);
+  std::vector<std::vector<double>> drifted = ExampleDrift(1e-4, 7);
+  drifted[0] = drifted[1] = truth;
+  const std::vector<double> candidate = ExampleTrajectory(2e-4, 7'000);
+  EXPECT_EQ(CheckTrajectory(truth, kTokens, drifted, candidate).check.outcome, CheckOutcome::kPass);
+  drifted.resize(2);
+  EXPECT_EQ(CheckTrajectory(truth, kTokens, drifted, candidate).check.outcome, CheckOutcome::kFail);
+}
+
+// With one number a run the limit is Student's: t(1e-6) of ten degrees of freedom is 10.516 (two-sided 1e-6), and S 2.
+TEST(CheckTrajectory, AllowsStudentsQuantileTimesTheSpreadTimesThePooledDrift) {
+  const std::vector<double> truth(20, 1.0);
+  std::vector<double> falling = truth;
+  falling.back() = 0.5;
+  const auto away = [&](double distance) {
+    std::vector<double> losses = falling;
+    for (double& loss : losses) loss *= 1 + distance;
+    return losses;
+  };
+  const std::vector<std::vector<double>> drifted(10, away(1e-3));
+  EXPECT_EQ(CheckTrajectory(falling, kTokens, drifted, away(0.0205)).check.outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckTrajectory(falling, kTokens, drifted, away(0.0215)).check.outcome, CheckOutcome::kFail);
+}
+
 // Plain runs that happen to round the loss alike set no limit below what the loss's own sum may lose.
 TEST(CheckTrajectory, AllowsForTheOrderOfTheLosssOwnSum) {
   const std::vector<double> truth = ExampleTrajectory(0, 1);
+  const std::vector<std::vector<double>> drifted(10, truth);
   std::vector<double> candidate = truth;
-  for (double& loss : candidate) loss *= 1 + 5e-5;
-  EXPECT_EQ(CheckTrajectory(truth, truth, truth, candidate).check.outcome, CheckOutcome::kPass);
-  for (double& loss : candidate) loss *= 1 + 5e-5;
-  EXPECT_EQ(CheckTrajectory(truth, truth, truth, candidate).check.outcome, CheckOutcome::kFail);
+  for (double& loss : candidate) loss *= 1 + 1e-5;
+  EXPECT_EQ(CheckTrajectory(truth, kTokens, drifted, candidate).check.outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckTrajectory(truth, kTokens / 2, drifted, candidate).check.outcome, CheckOutcome::kFail);
 }
 
 TEST(CheckTrajectory, FindsWhatDoesNotLearnAndWhatLearnsAtAnotherRate) {
   const std::vector<double> truth = ExampleTrajectory(0, 1);
-  const std::vector<double> plain = ExampleTrajectory(1e-6, 2);
-  const std::vector<double> other = ExampleTrajectory(1e-6, 3);
+  const std::vector<std::vector<double>> drifted = ExampleDrift(1e-6, 2);
   const auto check = [&](const std::vector<double>& candidate) {
-    return CheckTrajectory(truth, plain, other, candidate);
+    return CheckTrajectory(truth, kTokens, drifted, candidate);
   };
   std::vector<double> flat(truth.size(), truth.front());
   EXPECT_NE(check(flat).check.detail.find("in the end"), std::string::npos);
@@ -143,11 +175,21 @@ TEST(CheckTrajectory, FindsWhatDoesNotLearnAndWhatLearnsAtAnotherRate) {
 
 TEST(CheckTrajectory, IsVacuousWhereTheTruthLearnsNothingOrThePlainRunsScatterMore) {
   const std::vector<double> truth = ExampleTrajectory(0, 1);
-  std::vector<double> rising(truth.rbegin(), truth.rend());
-  EXPECT_EQ(CheckTrajectory(rising, rising, rising, rising).check.outcome, CheckOutcome::kVacuous);
-  EXPECT_EQ(CheckTrajectory({}, {}, {}, {}).check.outcome, CheckOutcome::kVacuous);
-  const std::vector<double> wild = ExampleTrajectory(0.1, 2);
-  EXPECT_EQ(CheckTrajectory(truth, wild, wild, truth).check.outcome, CheckOutcome::kVacuous);
+  const auto check = [&](const std::vector<double>& truth_losses, const std::vector<std::vector<double>>& drifted) {
+    return CheckTrajectory(truth_losses, kTokens, drifted, truth_losses).check.outcome;
+  };
+  const std::vector<double> rising(truth.rbegin(), truth.rend());
+  EXPECT_EQ(check(rising, std::vector(10, rising)), CheckOutcome::kVacuous);
+  EXPECT_EQ(check({}, {}), CheckOutcome::kVacuous);
+  EXPECT_EQ(check(truth, {}), CheckOutcome::kVacuous);
+  EXPECT_EQ(check(truth, {truth}), CheckOutcome::kVacuous);
+  EXPECT_EQ(check(truth, ExampleDrift(0.1, 2)), CheckOutcome::kVacuous);
+  std::vector<std::vector<double>> broken = ExampleDrift(1e-6, 2);
+  broken[3][5] = HUGE_VAL;
+  EXPECT_EQ(check(truth, broken), CheckOutcome::kVacuous);
+  broken = ExampleDrift(1e-6, 2);
+  broken[3].pop_back();
+  EXPECT_EQ(check(truth, broken), CheckOutcome::kVacuous);
 }
 
 }  // namespace

@@ -55,8 +55,9 @@ RealResult CompareBitwise(const std::string& name, const contract::ModelSpec& mo
                           const RunDigest& seen);
 
 // "trajectory": losses of whole runs. The candidate's falls from first to last, and its distance from the truth is like
-// the plain runs'.
-RealResult CheckTrajectory(std::span<const double> truth, std::span<const double> plain,
-                           std::span<const double> other_plain, std::span<const double> candidate);
+// that of the plain engine's runs, each of which began at weights disturbed by half an ulp ([run][step]). most_tokens:
+// of the step that counts the most.
+RealResult CheckTrajectory(std::span<const double> truth, int64_t most_tokens,
+                           std::span<const std::vector<double>> drifted, std::span<const double> candidate);
 
 }  // namespace plumbline::conformance

@@ -276,6 +276,12 @@ class Merger {
 
 }  // namespace
 
+std::vector<double> RunDigest::Losses() const {
+  std::vector<double> losses;
+  for (const StepDigest& step : steps) losses.push_back(step.loss);
+  return losses;
+}
+
 MergedRun MergeTraces(const contract::Case& spec, std::span<const Trace> ranks) { return Merger(spec, ranks).Merge(); }
 
 }  // namespace plumbline::conformance

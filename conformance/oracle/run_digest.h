@@ -46,6 +46,8 @@ struct StepDigest {
 
 struct RunDigest {
   std::vector<StepDigest> steps;
+
+  std::vector<double> Losses() const;  // one a step
 };
 
 struct MergedRun {

@@ -19,4 +19,7 @@ inline double RoundToStorage(double master, contract::DType storage) {
   return std::bit_cast<float>(rounded);
 }
 
+// The largest relative error of that rounding: half an ulp.
+inline double HalfUlp(contract::DType storage) { return storage == contract::DType::kBF16 ? 0x1p-9 : 0x1p-24; }
+
 }  // namespace plumbline::conformance

@@ -50,4 +50,11 @@ Observation Observe(const contract::Case& spec, const contract::EngineDescriptio
   return seen;
 }
 
+std::string FirstFailure(const Observation& seen) {
+  for (const reports::CheckRecord& check : seen.checks) {
+    if (check.outcome == reports::CheckOutcome::kFail) return check.detail;
+  }
+  return seen.run ? "" : "no trace";
+}
+
 }  // namespace plumbline::conformance

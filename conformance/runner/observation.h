@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
@@ -25,5 +26,8 @@ struct Observation {
 // malformed trace is a failure of the check "trace", never an exception.
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
                     const std::filesystem::path& out_dir, const CaseOutcome& outcome);
+
+// What a check found wrong with the traces, or nothing.
+std::string FirstFailure(const Observation& seen);
 
 }  // namespace plumbline::conformance

@@ -18,14 +18,20 @@ namespace {
 
 using contract::DType;
 
-// Made once: the covering arrays take a tenth of a second.
-const CaseList& AllLayouts() {
+// Each made once, when it is wanted: a covering array takes from a tenth of a second to some seconds.
+template <Tier kTier>
+const CaseList& LayoutsOf() {
   static const CaseList list = [] {
-    CaseList all = ExactCases();
-    Append(all, Gpt2Cases());
+    CaseList all = ExactCases(kTier);
+    Append(all, Gpt2Cases(kTier));
     return all;
   }();
   return list;
+}
+
+const CaseList& AllLayouts(Tier tier) {
+  if (tier == Tier::kSmoke) return LayoutsOf<Tier::kSmoke>();
+  return tier == Tier::kFull ? LayoutsOf<Tier::kFull>() : LayoutsOf<Tier::kNightly>();
 }
 
 // The same constraint as in exact_cases.cc: wide bounds leave the integers that bf16 holds.
@@ -127,7 +133,7 @@ contract::Case CaseOf(const Problem& problem, const std::string& id, const contr
 
 Plan MakePlan(const PlanOptions& options) {
   Plan plan;
-  plan.list = AllLayouts();
+  plan.list = AllLayouts(options.tier);
   const std::vector<PlannedCase> all = AllCases(plan.list, options);
   const Selection& selection = options.selection;
   if (selection.case_id) DemandCase(all, *selection.case_id);
@@ -172,7 +178,7 @@ std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOption
   constexpr double kMaxTimeoutSeconds = 20;
   PlanOptions options = given;
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
-  const CaseList& list = AllLayouts();
+  const CaseList& list = AllLayouts(options.tier);
   std::vector<PlannedCase> chosen;
   for (const WantedAxes& wanted : DefectLayouts(family)) {
     const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {

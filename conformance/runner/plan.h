@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conformance/cases/problem.h"
+#include "conformance/cases/tier.h"
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/engine_protocol.h"
 
@@ -39,6 +40,7 @@ struct Plan {
 };
 
 struct PlanOptions {
+  Tier tier = Tier::kSmoke;
   Selection selection;
   uint64_t seed = 1;
   double timeout_s = 60;

@@ -185,11 +185,8 @@ void RealTrial::AddRelations(Judgement& judgement) const {
 void RealTrial::AddTrajectory(Judgement& judgement) const {
   const Run& trajectory = *Find(Part::kTrajectory);
   if (!trajectory.seen->run) return;
-  std::vector<double> losses;
-  for (const StepDigest& step : trajectory.seen->run->steps) losses.push_back(step.loss);
-  const contract::DType storage = base_.config.storage;
-  Add(judgement,
-      CheckTrajectory(truth_.losses(), truth_.plain_losses(storage), truth_.other_plain_losses(storage), losses));
+  Add(judgement, CheckTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(base_.config.storage),
+                                 trajectory.seen->run->Losses()));
 }
 
 }  // namespace plumbline::conformance

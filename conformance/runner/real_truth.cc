@@ -61,20 +61,6 @@ int32_t RarestFirstToken(const contract::Batches& batches, int64_t batch, int64_
   return rarest;
 }
 
-std::vector<double> LossesOf(const RunDigest& run) {
-  std::vector<double> losses;
-  for (const StepDigest& step : run.steps) losses.push_back(step.loss);
-  return losses;
-}
-
-// What a check of the traces found wrong, or nothing.
-std::string FirstFailure(const Observation& seen) {
-  for (const reports::CheckRecord& check : seen.checks) {
-    if (check.outcome == reports::CheckOutcome::kFail) return check.detail;
-  }
-  return seen.run ? "" : "no trace";
-}
-
 }  // namespace
 
 RealTrajectoryTask::RealTrajectoryTask(const Problem& problem, const PlanOptions& options)
@@ -92,7 +78,8 @@ void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, cons
   const Observation seen = Observe(spec_, contract::EngineDescription{}, out_dir, outcome);
   error_ = FirstFailure(seen);
   if (!error_.empty()) return;
-  losses_ = LossesOf(*seen.run);
+  losses_ = seen.run->Losses();
+  for (const StepDigest& step : seen.run->steps) most_tokens_ = std::max(most_tokens_, step.tokens);
   std::vector<RealStart> starts(1);
   starts.front().state = contract::MakeInitialRealState(spec_.model.gpt2(), spec_.config, spec_.seed);
   for (int64_t step : spec_.dump_steps) {
@@ -113,14 +100,11 @@ const RealStarts& RealTrajectoryTask::Starts(DType storage) const {
   return storage == DType::kBF16 ? bf16_starts_ : starts_;
 }
 
-RealLineTask::RealLineTask(contract::Case base, const contract::EngineDescription& description, RealStarts starts,
-                           bool with_trajectory)
-    : description_(description) {
+RealLineTask::RealLineTask(const contract::Case& base, const RealStarts& starts) {
   for (size_t i = 0; i < starts.size(); ++i) {
     runs_.push_back({StepCase(base, kInjectedSteps[i]), starts[i]});
   }
   sights_.resize(runs_.size());
-  if (with_trajectory) runs_.push_back({std::move(base)});
 }
 
 void RealLineTask::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
@@ -130,15 +114,9 @@ void RealLineTask::Take(size_t index, const std::filesystem::path& out_dir, cons
     error_ = Said(spec, outcome);
     return;
   }
-  if (index < sights_.size()) {
-    SightResult sight = SeeStep(spec, out_dir, spec.first_step);
-    if (!sight.sight) error_ = spec.id + ": " + sight.check.detail;
-    sights_[index] = std::move(sight.sight);
-    return;
-  }
-  const Observation seen = Observe(spec, description_, out_dir, outcome);
-  error_ = FirstFailure(seen);
-  if (error_.empty()) losses_ = LossesOf(*seen.run);
+  SightResult sight = SeeStep(spec, out_dir, spec.first_step);
+  if (!sight.sight) error_ = spec.id + ": " + sight.check.detail;
+  sights_[index] = std::move(sight.sight);
 }
 
 std::vector<StepSight> RealLineTask::sights() const {
@@ -164,21 +142,23 @@ void RealTruth::MakeSkippedStarts() {
   }
 }
 
-void RealTruth::MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain) {
-  const auto line = [&](const std::string& name, const contract::RunConfig& config,
-                        const contract::EngineDescription& description, DType starts, bool with_trajectory) {
+void RealTruth::MakeLines(const contract::EngineDescription& plain) {
+  const auto line = [&](const std::string& name, const contract::RunConfig& config, DType starts) {
     return std::make_unique<RealLineTask>(CaseOf(problem_, "truth/" + problem_.name + "/" + name, config, options_),
-                                          description, Starts(starts), with_trajectory);
+                                          Starts(starts));
   };
   for (DType storage : kStorages) {
     const std::string type = storage == DType::kBF16 ? "-bf16" : "-fp32";
     Lines& lines = lines_[storage];
     // The reference computes in fp64 whatever the storage type; only the states differ.
-    lines.truth = line("truth" + type, problem_.plain, reference, storage, false);
-    lines.plain = line("plain" + type, PlainLayout(problem_, storage), plain, storage, true);
-    lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), plain, storage, true);
+    lines.truth = line("truth" + type, problem_.plain, storage);
+    lines.plain = line("plain" + type, PlainLayout(problem_, storage), storage);
+    lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), storage);
+    if (!trajectory_.error().empty()) continue;
+    // All runs begin at the weights of the whole trajectory, which bf16 does not hold.
+    lines.drift = std::make_unique<DriftTask>(problem_, options_, storage, *Starts(DType::kF32).front(), plain);
   }
-  witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), plain, DType::kF32, false);
+  witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), DType::kF32);
   MakeSkippedStarts();
 }
 
@@ -193,6 +173,7 @@ std::vector<RunTask*> RealTruth::plain_lines() {
   for (auto& [storage, lines] : lines_) {
     tasks.push_back(lines.plain.get());
     tasks.push_back(lines.other_plain.get());
+    if (lines.drift) tasks.push_back(lines.drift.get());
   }
   tasks.push_back(witness_.get());
   return tasks;
@@ -204,6 +185,7 @@ void RealTruth::Finish() {
     for (const RealLineTask* line : {lines.truth.get(), lines.plain.get(), lines.other_plain.get()}) {
       if (error_.empty()) error_ = line->error();
     }
+    if (error_.empty()) error_ = lines.drift->error();
   }
   if (error_.empty()) error_ = witness_->error();
   if (!error_.empty()) return;

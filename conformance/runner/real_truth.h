@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a problem of a real family is judged by: the states that single steps begin at, the truth of these steps (fp64),
-// and two plain engines on them in each storage type.
+// two plain engines on them in each storage type, and the plain engine's whole runs from disturbed weights.
 //
 // A second engine in fp64, the witness, must agree with the reference on every one of the fp32 steps, or there is no
 // truth. First the reference trains the problem once: that gives the states and the truth's losses. Then reference and
@@ -21,6 +21,7 @@
 #include "conformance/contract/engine_protocol.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/step_sight.h"
+#include "conformance/runner/drift.h"
 #include "conformance/runner/plan.h"
 #include "conformance/runner/real_runs.h"
 #include "conformance/runner/run_task.h"
@@ -40,6 +41,7 @@ class RealTrajectoryTask final : public RunTask {
 
   const std::string& error() const { return error_; }  // one line if there is no trajectory
   const std::vector<double>& losses() const { return losses_; }
+  int64_t most_tokens() const { return most_tokens_; }  // of one step
   // Empty before the run was taken, and where it failed. Shared by all trials of the problem.
   const RealStarts& Starts(contract::DType storage) const;
 
@@ -47,29 +49,26 @@ class RealTrajectoryTask final : public RunTask {
   contract::Case spec_;
   std::string error_;
   std::vector<double> losses_;
+  int64_t most_tokens_ = 0;
   RealStarts starts_, bf16_starts_;
 };
 
-// An engine's single steps, and where it is a plain one its trajectory: one line of the yardstick.
+// An engine's single steps: one line of the yardstick.
 class RealLineTask final : public RunTask {
  public:
   // `base`: the whole trajectory in the layout of this line.
-  RealLineTask(contract::Case base, const contract::EngineDescription& description, RealStarts starts,
-               bool with_trajectory);
+  RealLineTask(const contract::Case& base, const RealStarts& starts);
 
   std::vector<TaskRun> Runs() const override { return runs_; }
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
 
   const std::string& error() const { return error_; }
-  std::vector<StepSight> sights() const;                         // valid without an error
-  const std::vector<double>& losses() const { return losses_; }  // of the trajectory
+  std::vector<StepSight> sights() const;  // valid without an error
 
  private:
   std::vector<TaskRun> runs_;
-  const contract::EngineDescription& description_;
   std::string error_;
   std::vector<std::optional<StepSight>> sights_;
-  std::vector<double> losses_;
 };
 
 // All of it for one problem. Use: run trajectory(); MakeLines(); run the lines; Finish().
@@ -82,8 +81,8 @@ class RealTruth {
       : problem_(problem), options_(options), source_(source), trajectory_(problem, options) {}
 
   RunTask& trajectory() { return trajectory_; }
-  // `reference` and `plain` describe the engines that run truth_lines() and plain_lines().
-  void MakeLines(const contract::EngineDescription& reference, const contract::EngineDescription& plain);
+  // `plain` describes the engine that runs plain_lines(), and must outlive this.
+  void MakeLines(const contract::EngineDescription& plain);
   std::vector<RunTask*> truth_lines();
   std::vector<RunTask*> plain_lines();
   void Finish();
@@ -99,14 +98,16 @@ class RealTruth {
   }
   const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
   const std::vector<double>& losses() const { return trajectory_.losses(); }
-  const std::vector<double>& plain_losses(contract::DType storage) const { return lines_.at(storage).plain->losses(); }
-  const std::vector<double>& other_plain_losses(contract::DType storage) const {
-    return lines_.at(storage).other_plain->losses();
+  int64_t most_tokens() const { return trajectory_.most_tokens(); }
+  // Of whole runs of the plain engine from disturbed weights, [run][step].
+  const std::vector<std::vector<double>>& drifted_losses(contract::DType storage) const {
+    return lines_.at(storage).drift->losses();
   }
 
  private:
   struct Lines {
     std::unique_ptr<RealLineTask> truth, plain, other_plain;
+    std::unique_ptr<DriftTask> drift;  // none without a trajectory
   };
 
   void MakeSkippedStarts();

@@ -23,7 +23,7 @@ void Truths::ScheduleTrajectories(const Engine& reference, Schedule& schedule) {
 
 void Truths::ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule) {
   for (auto& [problem, truth] : real_) {
-    truth->MakeLines(reference.description, plain.description);
+    truth->MakeLines(plain.description);
     schedule.Add(plain.program, plain.description, truth->plain_lines());
     schedule.Add(reference.program, reference.description, truth->truth_lines());
   }

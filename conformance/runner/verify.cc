@@ -319,6 +319,7 @@ class Verification {
     record.engine = {candidate_.description.name, candidate_.description.version,
                      candidate_.program.program.filename().string()};
     record.shard = {options_.plan.selection.shard_index, options_.plan.selection.shard_count};
+    record.options["tier"] = SizesOf(options_.plan.tier).name;
     record.options["jobs"] = std::to_string(options_.jobs);
     if (options_.plan.selection.filter) record.options["filter"] = *options_.plan.selection.filter;
     if (options_.plan.selection.case_id) record.options["case"] = *options_.plan.selection.case_id;

@@ -28,7 +28,7 @@ class Block(nn.Module):  # modules are named so that parameters have their canon
         return x + drop(self.mlp["down"](self.gelu(self.mlp["up"](self.norm2(x)))), 19, layer, *place)
 
 class Gpt2(nn.Module):
-    def __init__(self, layers, width, heads, positions, hidden, vocab, tied_head, norm_epsilon, unused, frozen):
+    def __init__(self, layers, width, heads, positions, hidden, vocab, tied_head, norm_epsilon, unused, frozen, **_):
         super().__init__()
         self.embed, self.pos = nn.Embedding(vocab, width), nn.Embedding(positions, width)
         self.layers = nn.ModuleList(Block(width, heads, hidden, norm_epsilon) for _ in range(layers))

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much is tried: combinations of so many axis values, and so many steps. Which axes there are does not depend on
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace plumbline::conformance {
+
+enum class Tier { kSmoke, kFull, kNightly };
+
+struct TierSizes {
+  std::string_view name;
+  int exact_strength = 0;  // all valid tuples of so many axis values occur in family exact,
+  int gpt2_strength = 0;   // and in family gpt2
+  int64_t exact_steps = 0;
+};
+
+// Smoke: about a minute on two cores. Full: minutes. Nightly: an hour at most.
+inline constexpr TierSizes kTiers[] = {{"smoke", 3, 2, 60}, {"full", 3, 3, 200}, {"nightly", 4, 4, 200}};
+
+inline const TierSizes& SizesOf(Tier tier) { return kTiers[static_cast<int>(tier)]; }
+
+}  // namespace plumbline::conformance
