@@ -53,6 +53,7 @@ struct Options {
   std::string shard;
   std::string mutants;
   std::string mutant_engine;
+  int mutant_cases = 0;
   std::string seed = "1";
   int jobs = 0;
   double timeout_s = 60;
@@ -188,6 +189,7 @@ int PrintCoverage(const Options& options) {
 void TryMutants(const Options& options, conformance::VerifyOptions& verify) {
   verify.listed_defects = conformance::ReadDefectList(options.mutants);
   verify.engines.optimized_defects = std::filesystem::absolute(options.mutant_engine);
+  if (options.mutant_cases > 0) verify.listed_cases_at_most = static_cast<size_t>(options.mutant_cases);
   verify.listed_timeout_s = verify.plan.timeout_s;
   verify.plan.timeout_s = Options{}.timeout_s;
   verify.run_defects = true;
@@ -291,6 +293,10 @@ Command AddVerify(CLI::App& app) {
           ->type_name("FILE");
   command->add_option("--mutant-engine", options->mutant_engine, "The program that has the mutants of --mutants")
       ->type_name("PROGRAM")
+      ->needs(mutants);
+  command->add_option("--mutant-cases", options->mutant_cases, "Try mutants on the first N of their cases only")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
       ->needs(mutants);
   mutants->needs("--mutant-engine");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");

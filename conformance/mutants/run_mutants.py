@@ -7,9 +7,10 @@
 
 All need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
 object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
-exact cases for planted defects (unless only gpt2 uses its file), then on those of gpt2; the first case that does not pass
-kills it. A time-out kills only if it happens again with five times the time. Each batch runs the program with every mutant
-off first, as `verify` does with planted defects, and counts for nothing if that twin does not pass.
+cases for planted defects, of both families unless only one uses its file: on the first few, since most die there, then on
+all. The first case that does not pass kills it. A time-out kills only if it happens again with five times the time. Each
+batch runs the program with every mutant off too, as `verify` does with planted defects, and counts for nothing if that twin
+does not pass.
 
 Notes are lines `id TAB equivalent|guard|hole TAB reason` about survivors: no input can show the mutant; no valid input can,
 for it changes what is done about invalid ones; the oracle should have seen it.
@@ -31,7 +32,9 @@ spec = importlib.util.spec_from_file_location("mutant_list", HERE / "mutant_list
 mutant_list = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(mutant_list)
 
-STAGES = ("exact", "gpt2")
+# Of a stage: its name in the results, the family of its cases, and how many of them (0: all).
+Stage = collections.namedtuple("Stage", "name family cases")
+STAGES = (Stage("exact-first", "exact", 2), Stage("gpt2-first", "gpt2", 1), Stage("exact", "exact", 0), Stage("gpt2", "gpt2", 0))
 NOTES = ("equivalent", "guard", "hole")
 TIMEOUT_FACTOR = 5
 MAX_MEMORY_BYTES = 6 << 30  # a mutant may ask for all there is
@@ -61,7 +64,7 @@ def outcome_of(defect):
 
 
 def stages_of(mutant):
-    return [stage for stage in STAGES if mutant.family in (stage, "any")]
+    return [stage for stage in STAGES if mutant.family in (stage.family, "any")]
 
 
 def read_results(path):
@@ -76,7 +79,7 @@ def verdicts(mutants, results):
     """{id: (outcome, by)} of the mutants that are done: the first stage that killed, or survived in all."""
     done = {}
     for mutant in mutants:
-        seen = [results.get((mutant.id, stage)) for stage in stages_of(mutant)]
+        seen = [results.get((mutant.id, stage.name)) for stage in stages_of(mutant)]
         kill = next((result for result in seen if result and result["outcome"] != "survived"), None)
         if kill:
             done[mutant.id] = (kill["outcome"], kill["by"])
@@ -90,10 +93,10 @@ def to_try(mutants, results, stage):
     open_ones = []
     for mutant in mutants:
         stages = stages_of(mutant)
-        before = stages[:stages.index(stage)] if stage in stages else None
-        if before is None or (mutant.id, stage) in results:
+        if stage not in stages or (mutant.id, stage.name) in results:
             continue
-        if all(results.get((mutant.id, earlier), {}).get("outcome") == "survived" for earlier in before):
+        before = stages[:stages.index(stage)]
+        if all(results.get((mutant.id, earlier.name), {}).get("outcome") == "survived" for earlier in before):
             open_ones.append(mutant)
     return open_ones
 
@@ -119,10 +122,11 @@ class Runner:
         """Results of one batch. Raises unless every mutant is in the record once and the clean twin passed."""
         with tempfile.TemporaryDirectory() as folder:
             listed, out = pathlib.Path(folder) / "mutants", pathlib.Path(folder) / "out"
-            listed.write_text("".join("%s\t%s\tany: of the checks\t%s\n" % (m.id, mutant_list.one_line(m).replace("\t", " "), stage)
+            listed.write_text("".join("%s\t%s\tany: of the checks\t%s\n" % (
+                m.id, mutant_list.one_line(m).replace("\t", " "), stage.family)
                                       for m in mutants))
             command = [self.plumbline, "verify", "--mutants", listed, "--mutant-engine", self.engine, "--timeout", str(timeout),
-                       "--jobs", str(self.jobs), "--out", out]
+                       "--jobs", str(self.jobs), "--out", out] + (["--mutant-cases", str(stage.cases)] if stage.cases else [])
             done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_child)
             if not (out / "record.json").exists():
                 raise RunError("verify ended with %d: %s" % (done.returncode, done.stderr.strip()))
@@ -139,7 +143,7 @@ class Runner:
         results = []
         for defect in record["defects"]:
             outcome, by = outcome_of(defect)
-            results.append({"id": defect["id"], "stage": stage, "outcome": outcome, "by": by, "message": defect["message"]})
+            results.append({"id": defect["id"], "stage": stage.name, "outcome": outcome, "by": by, "message": defect["message"]})
         return results
 
 

@@ -46,20 +46,30 @@ class Stages(unittest.TestCase):
     MUTANTS = [mutant("m1"), mutant("m2"), mutant("m3", "exact"), mutant("m4", "gpt2")]
 
     def ids(self, results, stage):
-        return [m.id for m in run_mutants.to_try(self.MUTANTS, results, stage)]
+        return [m.id for m in run_mutants.to_try(self.MUTANTS, results, next(s for s in run_mutants.STAGES if s.name == stage))]
 
-    def test_first_are_those_that_the_exact_cases_can_show(self):
-        self.assertEqual(["m1", "m2", "m3"], self.ids({}, "exact"))
-        self.assertEqual(["m4"], self.ids({}, "gpt2"))
+    def test_a_stage_has_those_whose_file_its_family_uses(self):
+        self.assertEqual(["m1", "m2", "m3"], self.ids({}, "exact-first"))
+        self.assertEqual(["m4"], self.ids({}, "gpt2-first"))
 
-    def test_the_second_stage_has_what_survived_the_first(self):
-        results = table(result("m1", "exact", "survived"), result("m2", "exact", "check"), result("m3", "exact", "survived"))
-        self.assertEqual([], self.ids(results, "exact"))
-        self.assertEqual(["m1", "m4"], self.ids(results, "gpt2"))
+    def test_a_later_stage_has_what_survived_all_before_it(self):
+        results = table(result("m1", "exact-first", "survived"), result("m2", "exact-first", "check"),
+                        result("m3", "exact-first", "survived"))
+        self.assertEqual([], self.ids(results, "exact-first"))
+        self.assertEqual(["m1", "m4"], self.ids(results, "gpt2-first"))
+        self.assertEqual(["m3"], self.ids(results, "exact"))
+        results.update(table(result("m1", "gpt2-first", "survived")))
+        self.assertEqual(["m1", "m3"], self.ids(results, "exact"))
+        self.assertEqual([], self.ids(results, "gpt2"))
+
+    def test_all_cases_come_after_the_first_and_include_them(self):
+        for family in ("exact", "gpt2"):
+            self.assertEqual([True, False], [s.cases > 0 for s in run_mutants.STAGES if s.family == family])
 
     def test_a_mutant_is_done_when_a_stage_kills_it_or_all_let_it_pass(self):
-        results = table(result("m1", "exact", "survived"), result("m2", "exact", "timeout", ["timeout"]),
-                        result("m3", "exact", "survived"), result("m4", "gpt2", "check", ["loss"]))
+        results = table(result("m1", "exact-first", "survived"), result("m2", "exact-first", "timeout", ["timeout"]),
+                        result("m3", "exact-first", "survived"), result("m3", "exact", "survived"),
+                        result("m4", "gpt2-first", "check", ["loss"]))
         self.assertEqual({"m2": ("timeout", ["timeout"]), "m3": ("survived", []), "m4": ("check", ["loss"])},
                          run_mutants.verdicts(self.MUTANTS, results))
 
@@ -69,7 +79,7 @@ class Batches(unittest.TestCase):
                 interrupted=False):
         runner = run_mutants.Runner.__new__(run_mutants.Runner)
         record = {"cases": list(cases), "defects": list(defects), "interrupted": interrupted}
-        return runner.results(record, [mutant("m1"), mutant("m2")], "exact")
+        return runner.results(record, [mutant("m1"), mutant("m2")], run_mutants.STAGES[0])
 
     def test_give_one_result_for_each_mutant(self):
         self.assertEqual([("m1", "survived"), ("m2", "check")], [(r["id"], r["outcome"]) for r in self.results()])
@@ -133,8 +143,8 @@ class Differences(unittest.TestCase):
 
 class Reports(unittest.TestCase):
     MUTANTS = [mutant("m1"), mutant("m2", kind="index"), mutant("m3"), mutant("m4"), mutant("m5")]
-    RESULTS = table(result("m1", "exact", "check", ["exact"]), *[result(id, stage, "survived") for id in ("m2", "m3", "m4")
-                                                                 for stage in ("exact", "gpt2")])
+    RESULTS = table(result("m1", "exact-first", "check", ["exact"]),
+                    *[result(id, stage.name, "survived") for id in ("m2", "m3", "m4") for stage in run_mutants.STAGES])
 
     def text(self, **notes):
         return run_mutants.report(self.MUTANTS, self.RESULTS, notes, 2)

@@ -80,17 +80,24 @@ class Verification {
     plan_ = MakePlan(options_.plan);
     if (!options_.run_cases) plan_.cases.clear();
     if (!options_.run_defects) return;
-    PlanOptions plan = options_.plan;
-    if (options_.listed_defects) plan.timeout_s = options_.listed_timeout_s;
     int64_t index = 0;
     for (const ListedDefect& listed :
          options_.listed_defects ? *options_.listed_defects : PlantedDefects(options_.all_defects)) {
-      defect_cases_.try_emplace(listed.family, DefectCases(listed.family, plan));
+      if (!defect_cases_.contains(listed.family)) defect_cases_[listed.family] = CasesForDefects(listed.family);
       if (!IsOfShard(index++)) continue;
       defects_.push_back(
           {listed, {options_.engines.optimized_defects, {"--defect", listed.id}}, {}, std::stop_source()});
     }
     AddCleanTwin();
+  }
+
+  std::vector<PlannedCase> CasesForDefects(const std::string& family) const {
+    if (!options_.listed_defects) return DefectCases(family, options_.plan);
+    PlanOptions plan = options_.plan;
+    plan.timeout_s = options_.listed_timeout_s;
+    std::vector<PlannedCase> cases = DefectCases(family, plan);
+    cases.resize(std::min(cases.size(), options_.listed_cases_at_most.value_or(cases.size())));
+    return cases;
   }
 
   bool IsOfShard(int64_t index) const {

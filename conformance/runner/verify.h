@@ -39,8 +39,9 @@ struct VerifyOptions {
   bool all_defects = false;  // else those of kSmokeDefects
   // Tried in the place of the planted ones; `optimized_defects` is then the program that has them.
   std::optional<std::vector<ListedDefect>> listed_defects;
-  double listed_timeout_s = 20;  // of a case that one of them is tried on
-  bool first_kill = false;       // a defect's runs end with the first that a check it is meant for catches
+  double listed_timeout_s = 20;                // of a case that one of them is tried on
+  std::optional<size_t> listed_cases_at_most;  // they, and the clean twin, are tried on the first cases only
+  bool first_kill = false;  // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
   std::string reproduce_prefix;                   // "./plumbline verify --seed 1"
