@@ -3,7 +3,8 @@
 
   run_mutants.py run --results FILE [--only ID...] [--jobs N] [--timeout S] [--batch N] [WORKSPACE]
   run_mutants.py report --results FILE [--notes FILE] [WORKSPACE]
-  run_mutants.py clean [--jobs N] [WORKSPACE]   does the program with every mutant off write what the product writes?
+  run_mutants.py clean [--filter PATTERN] [--jobs N] [WORKSPACE]
+                                does the program with every mutant off write what the product writes, bit for bit?
 
 All need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
 object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
@@ -207,7 +208,8 @@ def clean(args):
         runs = []
         for name, program in [("product", args.workspace / "bazel-bin/optimized/engine/optimized"), ("mutants", runner.engine)]:
             out = pathlib.Path(folder) / name
-            command = [runner.plumbline, "verify", "--engine", program, "--no-self-test", "--keep", "--jobs", str(args.jobs), "--out", out]
+            command = [runner.plumbline, "verify", "--engine", program, "--no-self-test", "--keep", "--filter", args.filter, "--jobs",
+                       str(args.jobs), "--out", out]
             done = subprocess.run(command, capture_output=True, text=True)
             print("%s: %s" % (name, done.stdout.strip().splitlines()[-2:-1] or done.stderr.strip()), flush=True)
             runs.append(out / "work" / "runs")
@@ -271,6 +273,7 @@ def main(argv):
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--notes", type=pathlib.Path)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--filter", default="*")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=4)
     parser.add_argument("--batch", type=int, default=100)
