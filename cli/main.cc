@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `plumbline` program: parses the command line, runs one command, and turns errors into one line and an exit code.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <map>
 #include <string>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "conformance/contract/error.h"
@@ -46,12 +48,18 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Where a file may not grow, a failed write says so in one line; the signal would end us without a word.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return Main(argc, argv);
+    const int code = Main(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    return ReportError("standard output cannot be written", ExitCode::kEnvironment);
   } catch (const plumbline::contract::Error& error) {
     return ReportError(error.what(), plumbline::contract::ExitCodeOf(error.code()));
   } catch (const plumbline::reports::RecordError& error) {
     return ReportError(error.what(), ExitCode::kUsage);
+  } catch (const std::system_error& error) {  // fmt's, where standard output cannot be written
+    return ReportError(error.what(), ExitCode::kEnvironment);
   } catch (const std::exception& error) {
     return ReportError(std::string("internal error: ") + error.what(), ExitCode::kInternal);
   }

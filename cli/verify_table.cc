@@ -132,6 +132,21 @@ Record Printable(Record record) {
   return record;
 }
 
+// What the guards of all passing cases have planted.
+std::string Planted(const Record& record) {
+  int64_t planted = 0, cases = 0;
+  for (const CaseRecord& entry : record.cases) {
+    for (const reports::CheckRecord& check : entry.checks) {
+      if (check.name != "guard" || check.outcome != CheckOutcome::kPass) continue;
+      planted += check.compared;
+      ++cases;
+    }
+  }
+  if (cases == 0) return "";
+  return fmt::format("  {} changes planted into what was seen of {}: each was noticed\n", planted,
+                     Counted(cases, "case"));
+}
+
 // What the truths showed about their own sensitivity, once per problem, and for real families once per storage type.
 std::string Sensitivity(const Record& record) {
   std::string text;
@@ -147,6 +162,7 @@ std::string Sensitivity(const Record& record) {
           fmt::format("  {:<17}{}{}\n", Axis(entry, "problem"), storage.empty() ? "" : storage + ": ", check.detail);
     }
   }
+  text += Planted(record);
   return text.empty() ? "" : "\nCould these checks have failed?\n" + text;
 }
 

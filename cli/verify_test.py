@@ -8,6 +8,7 @@ Engines that misbehave are small scripts made here; the one that behaves is our 
 import json
 import os
 import pathlib
+import resource
 import signal
 import stat
 import struct
@@ -21,6 +22,8 @@ import xml.etree.ElementTree
 PLUMBLINE, OPTIMIZED = (os.path.abspath(path) for path in sys.argv[1:3])
 # A few quick cases of one problem.
 FILTER = "exact/sgd-v19/data2-*-acc1-*-fp32"
+# One case of the real family.
+REAL_FILTER = "gpt2/untied-sgd/data2-*"
 
 
 def run(*arguments, **kwargs):
@@ -265,6 +268,36 @@ class BadUsage(Case):
                 self.assert_refused(done, 2, part)
                 self.assertIsNone(record)
 
+    def test_texts_that_the_real_family_cannot_train_on(self):
+        short = self.dir / "short"
+        short.write_bytes(b"1234567")  # untied-sgd has seven positions
+        empty = self.dir / "empty"
+        empty.write_bytes(b"")
+        for path, part in ((empty, "is empty"), (short, "has 7 tokens; allowed: at least 8"), (pathlib.Path("/dev/zero"), "regular")):
+            with self.subTest(path):
+                done, record = self.verify("--filter", REAL_FILTER, "--text", path)
+                self.assert_refused(done, 2, part)
+                self.assertIsNone(record)
+
+    def test_a_disk_that_is_full_is_the_environments_fault(self):
+        for kib, where in ((4, "weights.safetensors"), (16, "weights.safetensors")):
+            with self.subTest(kib):
+                out = self.dir / f"out{kib}"
+                limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib << 10, kib << 10))
+                done = run("verify", "--filter", REAL_FILTER, "--out", out, preexec_fn=limit)
+                self.assert_refused(done, 4, where, "cannot be written", "File too large")
+                self.assertEqual(list(out.iterdir()), [], "its space is given back")
+
+    def test_a_standard_output_that_is_full_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            for arguments in (["--list"], ["--help"], ["--dry-run", "--filter", REAL_FILTER], ["--filter", REAL_FILTER]):
+                with self.subTest(arguments):
+                    done = subprocess.run([PLUMBLINE, "verify", *arguments], stdout=full, stderr=subprocess.PIPE,
+                                          text=True, timeout=300, cwd=self.dir)
+                    self.assertEqual(done.returncode, 4, done.stderr)
+                    self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertTrue(list(self.dir.glob("plumbline-out/*/record.json")), "the record is not lost")
+
     def token_file(self, tokens, name="tokens"):
         header = json.dumps({name: {"dtype": "U8", "shape": [len(tokens)], "data_offsets": [0, len(tokens)]}}).encode()
         path = self.dir / f"tokens{len(list(self.dir.iterdir()))}"
@@ -343,6 +376,23 @@ class ForeignEngines(Case):
             lines = [line for line in done.stdout.splitlines() if line.startswith("NOT_RUN")]
             self.assertEqual(len(lines), 1, done.stdout)
             self.assertRegex(lines[0], r"^NOT_RUN +\d+ cases: .*absent: describe: .*exit code 4.*no accelerator$")
+
+    def test_a_case_whose_device_is_not_there_is_not_run_and_the_others_count(self):
+        ids = run("verify", "--list", "--filter", FILTER).stdout.split()
+        engine = self.engine("engine", {"run": f"""
+for id, entry in each():
+    if id == {ids[0]!r}:
+        pathlib.Path(entry['out'], 'status.json').write_text('{{"status": "environment", "message": "needs two devices"}}')
+    else:
+        run_one(entry)
+"""})
+        for arguments, code in (((), 0), (("--require",), 1)):
+            done, record = self.verify("--filter", FILTER, "--engine", engine, *arguments)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            verdicts = {case["id"]: (case["verdict"], case["message"]) for case in record["cases"]}
+            self.assertEqual(verdicts.pop(ids[0]), ("NOT_RUN", "needs two devices"))
+            self.assertEqual(set(verdicts.values()), {("PASS", "")})
+            self.assertIn("needs two devices", done.stdout)
 
     def check_one_bad_case(self, how, message, *arguments):
         ids = run("verify", "--list", "--filter", FILTER).stdout.split()
@@ -425,7 +475,7 @@ for id, entry in each(): run_one(entry, change)
 class RealFamily(Case):
     """One gpt2 case, by an engine that is ours but for one lie in what it writes."""
 
-    FILTER = "gpt2/untied-sgd/data2-*"
+    FILTER = REAL_FILTER
     # `scale(path, prefix, factor)` multiplies the F32 tensors of a safetensors file whose names begin so.
     TOOLS = """
 import struct
@@ -484,15 +534,40 @@ def flip(step):  # each rank's slice by one, so that the changes do not cancel i
         self.check("lie('step11', in_trace=line(1, lambda step: step.update(lr=[0.4])))", "FAIL", "update", "lr")
 
 
+    def end(self, statuses):
+        """Verdict and message of the case where the runs named in `statuses` end so, or crash, and the others well."""
+        engine = self.engine("engine%d" % len(list(self.dir.iterdir())), {"run": f"""
+statuses = {statuses!r}
+for id, entry in each():
+    status = statuses.get(id.rpartition('/')[2])
+    if status == 'crash': os.kill(os.getpid(), signal.SIGSEGV)
+    text = json.dumps({{'status': status or 'ok', 'message': 'none of it here' if status else ''}})
+    pathlib.Path(entry['out'], 'status.json').write_text(text)
+"""})
+        _, record = self.verify("--filter", self.FILTER, "--engine", engine)
+        self.assertEqual(len(record["cases"]), 1)
+        return record["cases"][0]["verdict"], record["cases"][0]["message"]
+
+    def test_a_run_that_ended_badly_decides_and_an_error_before_what_is_not_supported_or_not_there(self):
+        self.assertEqual(self.end({"step1": "environment"}), ("NOT_RUN", "run step1: none of it here"))
+        self.assertEqual(self.end({"step1": "environment", "step2": "unsupported"}),
+                         ("UNSUPPORTED", "run step2: none of it here"))
+        verdict, message = self.end({"step1": "environment", "step2": "unsupported", "step4": "crash"})
+        self.assertEqual(verdict, "ERROR")
+        self.assertIn("run step4: killed by SIGSEGV", message)
+
+
 class Interrupts(Case):
     def test_ctrl_c_leaves_a_valid_partial_record_and_no_process(self):
-        out = self.dir / "out"
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
-            with self.subTest(signal_number):
-                out = self.dir / f"out{signal_number}"
-                process = subprocess.Popen([PLUMBLINE, "verify", "--out", out], stdout=subprocess.PIPE,
+        real = ["--filter", REAL_FILTER]
+        for number, (signal_number, where, arguments) in enumerate((
+                (signal.SIGINT, "runs/0/rank0", []), (signal.SIGTERM, "runs/3/rank0", real),
+                (signal.SIGINT, "first/runs/0", real), (signal.SIGINT, "second/runs/0", real), (signal.SIGINT, "runs/3/rank0", real))):
+            with self.subTest(signal=signal_number, where=where):
+                out = self.dir / f"out{number}"
+                process = subprocess.Popen([PLUMBLINE, "verify", "--out", out, *arguments], stdout=subprocess.PIPE,
                                            stderr=subprocess.PIPE, text=True, start_new_session=True)
-                while not (out / "work" / "runs" / "0" / "rank0").exists():
+                while not (out / "work" / where).exists():
                     self.assertIsNone(process.poll())
                     time.sleep(0.05)
                 process.send_signal(signal_number)

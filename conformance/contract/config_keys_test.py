@@ -21,6 +21,9 @@ ARRAYS = {
     "kUnbuiltZeroKeys": ("zero_optimization.", False),
     "kUnbuiltMeshKeys": ("mesh.", False),
     "kUnbuiltBf16Keys": ("bf16.", False),
+    "kUnbuiltOptimizerKeys": ("optimizer.", False),
+    "kUnbuiltParamKeys": ("optimizer.params.", False),
+    "kUnbuiltScheduleKeys": ("scheduler.params.", False),
 }
 # (function, keys' owner in it) -> path. The owner is the variable on which AllowOnly or CheckKeys is called.
 LISTS = {
@@ -36,7 +39,7 @@ LISTS = {
     ("ParseRunConfig", "fp64"): "fp64.",
 }
 ARRAY = re.compile(r"constexpr std::string_view (k\w*Keys)\[\] = \{(.*?)\};", re.DOTALL)
-LIST = re.compile(r"(\w+)(?:\.|->)AllowOnly\(\{(.*?)\}\)|CheckKeys\(\*(\w+), std::to_array<std::string_view>\(\{(.*?)\}\)",
+LIST = re.compile(r"(\w+)(?:\.|->)AllowOnly\(\{(.*?)\}\)|CheckKeys\(\*?(\w+),\s+std::to_array<std::string_view>\(\{(.*?)\}\)",
                   re.DOTALL)
 FUNCTION = re.compile(r"^[\w:<>&]+(?: [\w:<>&]+)* (\w+)\([^;{]*\) \{$", re.MULTILINE)
 WORD = re.compile(r'"([^"]*)"')

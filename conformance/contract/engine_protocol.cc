@@ -2,6 +2,7 @@
 #include "conformance/contract/engine_protocol.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <optional>
 
@@ -11,6 +12,9 @@
 
 namespace plumbline::contract {
 namespace {
+
+// A line of a table has room for it.
+constexpr size_t kMaxNameBytes = 100;
 
 constexpr const char* kUsage =
     "usage: ENGINE describe\n"
@@ -130,8 +134,8 @@ EngineDescription ParseEngineDescription(std::string_view json, std::string_view
                   "max_data_degree", "features"});
   root.At("protocol").Int(1, 1);
   EngineDescription description;
-  description.name = root.At("name").String();
-  description.version = root.At("version").String();
+  description.name = root.At("name").Name(kMaxNameBytes);
+  description.version = root.At("version").Name(kMaxNameBytes);
   description.starts_itself = root.At("start").OneOf({"self", "per_rank"}) == 0;
   description.batch = root.At("batch").Bool();
   description.families = Strings(root.At("families"));
@@ -197,6 +201,7 @@ std::string ToJson(const std::vector<BatchEntry>& list) {
 }
 
 int EngineMain(int argc, const char* const* argv, const EngineDescription& description, const RunCase& run) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write, with a status
   try {
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "describe" && argc == 2) {

@@ -95,6 +95,24 @@ TEST(EngineDescription, ReadsTheExampleOfTheDocument) {
   EXPECT_TRUE(read.Has("dump"));
 }
 
+TEST(EngineDescription, HasANameThatFitsALine) {
+  EngineDescription description = Description();
+  for (std::string* name : {&description.name, &description.version}) {
+    const std::string before = *name;
+    *name = std::string(100, 'n');
+    EXPECT_EQ(ParseEngineDescription(ToJson(description), "describe").name, description.name);
+    for (const std::string& wrong : {std::string(101, 'n'), std::string("two\nlines"), std::string("\x1b[2J")}) {
+      *name = wrong;
+      const std::string message =
+          ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseEngineDescription(ToJson(description), "describe"); });
+      EXPECT_NE(message.find("; allowed: a string of at most 100 bytes without control characters"), std::string::npos)
+          << message;
+      EXPECT_EQ(message.find_first_of("\n\x1b"), std::string::npos) << message;
+    }
+    *name = before;
+  }
+}
+
 TEST(EngineDescription, DemandsEveryKeyAndNamesWhatIsWrong) {
   const std::string json = ToJson(Description());
   for (const char* key : {"protocol", "name", "version", "start", "batch", "families", "dtypes", "optimizers",

@@ -2,6 +2,7 @@
 #include "conformance/contract/model_spec.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "conformance/contract/error.h"
@@ -20,6 +21,13 @@ void DemandRange(const char* field, int64_t value, int64_t min, int64_t max) {
   Fail(ErrorCode::kInvalidArgument, std::string("model.") + field + " is " + std::to_string(value) +
                                         "; allowed: an integer from " + std::to_string(min) + " to " +
                                         std::to_string(max));
+}
+
+// Short, and never rounded to the nearest number that would be allowed.
+std::string Shown(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
 }
 
 void DemandDivides(const char* field, int64_t value, const char* by, int64_t divisor) {
@@ -117,12 +125,11 @@ void ValidateGpt2(const Gpt2Spec& spec) {
   DemandRange("vocab", spec.vocab, 2, kMaxSize);
   DemandDivides("width", spec.width, "heads", spec.heads);
   if (!(spec.dropout >= 0 && spec.dropout < 1)) {
-    Fail(ErrorCode::kInvalidArgument,
-         "model.dropout is " + std::to_string(spec.dropout) + "; allowed: a number in [0, 1)");
+    Fail(ErrorCode::kInvalidArgument, "model.dropout is " + Shown(spec.dropout) + "; allowed: a number in [0, 1)");
   }
   if (!(spec.norm_epsilon > 0 && spec.norm_epsilon < 1)) {
     Fail(ErrorCode::kInvalidArgument,
-         "model.norm_epsilon is " + std::to_string(spec.norm_epsilon) + "; allowed: a number in (0, 1)");
+         "model.norm_epsilon is " + Shown(spec.norm_epsilon) + "; allowed: a number in (0, 1)");
   }
   if (!(spec.initializer_range > 0 && spec.initializer_range < 1)) {
     Fail(ErrorCode::kInvalidArgument,

@@ -179,10 +179,12 @@ TEST(Validate, NamesWhatIsWrongWithAGpt2) {
   EXPECT_EQ(message(spec), "model.width is 6; allowed: a multiple of model.heads = 4");
   spec = SmallGpt2();
   spec.dropout = 1;
-  EXPECT_EQ(message(spec), "model.dropout is 1.000000; allowed: a number in [0, 1)");
+  EXPECT_EQ(message(spec), "model.dropout is 1; allowed: a number in [0, 1)");
   spec = SmallGpt2();
-  spec.norm_epsilon = 0;
-  EXPECT_EQ(message(spec), "model.norm_epsilon is 0.000000; allowed: a number in (0, 1)");
+  for (const auto& [epsilon, shown] : {std::pair(0.0, "0"), {-1e-9, "-1e-09"}, {1.0, "1"}}) {
+    spec.norm_epsilon = epsilon;
+    EXPECT_EQ(message(spec), "model.norm_epsilon is " + std::string(shown) + "; allowed: a number in (0, 1)");
+  }
   spec = SmallGpt2();
   spec.initializer_range = 1;
   EXPECT_EQ(message(spec), "model.initializer_range is 1.000000; allowed: a number in (0, 1)");

@@ -60,7 +60,26 @@ constexpr std::string_view kUnbuiltKeys[] = {"fp16",
                                              "dataloader_drop_last",
                                              "disable_allgather",
                                              "timers",
-                                             "monitor_config"};
+                                             "monitor_config",
+                                             "bfloat16",
+                                             "torch_autocast",
+                                             "fp32_allreduce",
+                                             "seq_parallel_comm_data_type",
+                                             "gradient_allreduce_op",
+                                             "managed_gradient_accumulation",
+                                             "graph_harvesting",
+                                             "use_data_before_expert_parallelism",
+                                             "tensor_parallel",
+                                             "expert_parallel",
+                                             "sequence_parallel_size",
+                                             "hybrid_engine",
+                                             "weight_quantization",
+                                             "quantize_training",
+                                             "vocabulary_size",
+                                             "nebula",
+                                             "datastates_ckpt",
+                                             "comet",
+                                             "log_level"};
 
 constexpr std::string_view kZeroKeys[] = {"stage",
                                           "reduce_bucket_size",
@@ -86,10 +105,38 @@ constexpr std::string_view kUnbuiltZeroKeys[] = {"allgather_partitions",
                                                  "elastic_checkpoint",
                                                  "load_from_fp32_weights",
                                                  "mics_shard_size",
-                                                 "model_persistence_threshold"};
+                                                 "stage3_model_persistence_threshold",
+                                                 "stage3_module_granularity_threshold",
+                                                 "stage3_use_all_reduce_for_fetch_params",
+                                                 "stage3_allgather_sequential",
+                                                 "stage3_partition_stream_chunk_size",
+                                                 "stage3_gather_fp16_weights_on_model_save",
+                                                 "use_multi_rank_bucket_allreduce",
+                                                 "cpu_offload_param",
+                                                 "cpu_offload_use_pin_memory",
+                                                 "zenflow",
+                                                 "legacy_stage1",
+                                                 "zero_quantized_nontrainable_weights",
+                                                 "zeropp_loco_param",
+                                                 "mics_hierarchical_params_gather",
+                                                 "memory_efficient_linear",
+                                                 "pipeline_loading_checkpoint",
+                                                 "override_module_apply",
+                                                 "leaf_module",
+                                                 "compute_grad_norm",
+                                                 "parameter_alignment",
+                                                 "log_trace_cache_warnings",
+                                                 "enable_sanity_checks",
+                                                 "save_muon_momentum_buffer_in_memory"};
 
 constexpr std::string_view kUnbuiltMeshKeys[] = {"pipeline", "tensor", "sequence", "expert", "context"};
-constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_update", "check_grad_overflow"};
+constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_update", "check_grad_overflow",
+                                                 "bf16_master_weights_and_grads", "bf16_optimizer_states"};
+constexpr std::string_view kUnbuiltOptimizerKeys[] = {"legacy_fusion"};
+// Of both optimizers of the real families, though each has only some of them.
+constexpr std::string_view kUnbuiltParamKeys[] = {"torch_adam",    "adam_w_mode", "bias_correction", "amsgrad",
+                                                  "max_grad_norm", "dampening",   "nesterov"};
+constexpr std::string_view kUnbuiltScheduleKeys[] = {"last_batch_iteration"};
 
 // Unsupported for known keys outside `built`, InvalidArgument with the nearest known key for unknown ones.
 void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
@@ -177,12 +224,12 @@ double NumberIn(const JsonValue& value, double min, double max, std::string_view
 }
 
 constexpr double kHuge = 1e30;
-constexpr std::string_view kNotNegative = "a number of at least 0";
+constexpr std::string_view kNotNegative = "a number of at least 0 and below 1e30";
 
 double NotNegative(const JsonValue& value) { return NumberIn(value, 0, kHuge, kNotNegative); }
 
 void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
-  params.AllowOnly({"lr", "betas", "eps", "weight_decay"});
+  CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay"}), kUnbuiltParamKeys);
   if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
   if (const auto betas = params.Find("betas")) {
     if (betas->Size() != 2) betas->Reject("two numbers in [0, 1)");
@@ -194,14 +241,14 @@ void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
 }
 
 void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {
-  params.AllowOnly({"lr", "momentum", "weight_decay"});
+  CheckKeys(params, std::to_array<std::string_view>({"lr", "momentum", "weight_decay"}), kUnbuiltParamKeys);
   if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
   if (const auto momentum = params.Find("momentum")) parsed.momentum = NumberIn(*momentum, 0, 1, "a number in [0, 1)");
   if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
 }
 
 void ParseOptimizer(const JsonValue& optimizer, RunConfig& config) {
-  optimizer.AllowOnly({"type", "params"});
+  CheckKeys(optimizer, std::to_array<std::string_view>({"type", "params"}), kUnbuiltOptimizerKeys);
   config.optimizer =
       static_cast<OptimizerKind>(optimizer.At("type").OneOf({"ModularMomentum", "ModularSGD", "AdamW", "SGD"}));
   constexpr double kAdamWDecay = 0.01;
@@ -237,7 +284,9 @@ void ParseScheduler(const JsonValue& scheduler, RunConfig& config) {
   schedule.warmup_max_lr = config.params.lr;
   const auto params = scheduler.Find("params");
   if (!params) return;
-  params->AllowOnly({"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"});
+  CheckKeys(*params,
+            std::to_array<std::string_view>({"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"}),
+            kUnbuiltScheduleKeys);
   if (const auto min = params->Find("warmup_min_lr")) schedule.warmup_min_lr = NotNegative(*min);
   if (const auto max = params->Find("warmup_max_lr")) schedule.warmup_max_lr = NotNegative(*max);
   if (const auto steps = params->Find("warmup_num_steps")) schedule.warmup_num_steps = steps->Int(0, int64_t{1} << 40);

@@ -142,7 +142,7 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
       {R"("train_batch_size": 0)", "config.json: train_batch_size is 0; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": -8)", "config.json: train_batch_size is -8; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": 8.0)",
-       "config.json: train_batch_size is 8.0; allowed: an integer from 1 to 1099511627776"},
+       "config.json: train_batch_size is 8.0; allowed: an integer from 1 to 1099511627776, without point or exponent"},
       {R"("train_batch_size": "Auto")",
        R"(config.json: train_batch_size is "Auto"; allowed: a positive integer or "auto")"},
       {R"("train_batch_size": null)",
@@ -169,7 +169,14 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
       {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 0})",
        "config.json: zero_optimization.reduce_bucket_size is 0; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 5e8})",
-       "config.json: zero_optimization.reduce_bucket_size is 500000000.0; allowed: an integer from 1 to 1099511627776"},
+       "config.json: zero_optimization.reduce_bucket_size is 500000000.0; allowed: an integer from 1 to 1099511627776, "
+       "without point or exponent"},
+      {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 1e30})",
+       "config.json: zero_optimization.reduce_bucket_size is 1e+30; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 1000000000000000000000000000000)",
+       "config.json: train_batch_size is 1e+30; allowed: an integer from 1 to 1099511627776"},
+      {R"("train_batch_size": 8.5)",
+       "config.json: train_batch_size is 8.5; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": 8, "mesh": {"data": 0})",
        "config.json: mesh.data is 0; allowed: an integer from 1 to 1048576"},
       {R"("train_batch_size": 8, "mesh": {"data": "auto"})",
@@ -215,6 +222,9 @@ TEST(RunConfig, SuggestsTheNearestKeyForAnUnknownOneAtEachLevel) {
       {R"("mesh": {"date": 1})", R"(config.json: mesh: unknown key "date"; did you mean "data"?)"},
   };
   for (const auto& [keys, message] : kTable) EXPECT_EQ(Message(With(keys)), message);
+  EXPECT_EQ(
+      Message(With(R"("train_batch_size": 8, "zero_optimization": {"model_persistence_threshold": 1})")),
+      R"(config.json: zero_optimization: unknown key "model_persistence_threshold"; did you mean "stage3_model_persistence_threshold"?)");
   EXPECT_EQ(Message(R"({"optimizer": {"typ": "ModularSGD"}})"),
             R"(config.json: optimizer: unknown key "typ"; did you mean "type"?)");
   EXPECT_EQ(Message(With("\"something_else_entirely\": 1"))
@@ -235,6 +245,13 @@ TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
        R"(config.json: zero_optimization: key "offload_optimizer" is known but not built yet; leave it out)"},
       {R"("mesh": {"tensor": 1})", R"(config.json: mesh: key "tensor" is known but not built yet; leave it out)"},
       {R"("mesh": {"pipeline": 1})", R"(config.json: mesh: key "pipeline" is known but not built yet; leave it out)"},
+      {R"("torch_autocast": {"enabled": true})",
+       R"(config.json: key "torch_autocast" is known but not built yet; leave it out)"},
+      {R"("fp32_allreduce": true)", R"(config.json: key "fp32_allreduce" is known but not built yet; leave it out)"},
+      {R"("zero_optimization": {"stage3_module_granularity_threshold": 0})",
+       R"(config.json: zero_optimization: key "stage3_module_granularity_threshold" is known but not built yet; leave it out)"},
+      {R"("zero_optimization": {"stage3_model_persistence_threshold": 1})",
+       R"(config.json: zero_optimization: key "stage3_model_persistence_threshold" is known but not built yet; leave it out)"},
       {R"("bf16": {"immediate_grad_update": true})",
        R"(config.json: bf16: key "immediate_grad_update" is known but not built yet; leave it out)"},
   };
@@ -330,6 +347,27 @@ TEST(ParseRunConfig, HasTheDefaultsOfPyTorch) {
   EXPECT_EQ(sgd.params, (OptimizerParams{1e-3, 0.9, 0.999, 1e-8, 0, 0.9}));
   EXPECT_EQ(sgd.schedule.kind, Schedule::Kind::kConstant);
   EXPECT_EQ(Parse(ToJson(sgd)), sgd);
+}
+
+TEST(ParseRunConfig, SaysBothEndsOfTheRangeOfARate) {
+  for (const char* lr : {"-0.5", "1e+30"}) {
+    EXPECT_EQ(
+        Message(R"({"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": )" + std::string(lr) + "}}}"),
+        "config.json: optimizer.params.lr is " + std::string(lr) + "; allowed: a number of at least 0 and below 1e30");
+  }
+  EXPECT_EQ(Parse(R"({"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": 9.9e29}}})").params.lr,
+            9.9e29);
+}
+
+TEST(ParseRunConfig, CallsParametersOfOptimizersThatAreNotBuiltUnsupported) {
+  for (const char* optimizer : {"AdamW", "SGD"}) {
+    for (const char* key : {"adam_w_mode", "nesterov", "max_grad_norm"}) {
+      const std::string json = R"({"train_batch_size": 4, "optimizer": {"type": ")" + std::string(optimizer) +
+                               R"(", "params": {")" + key + R"(": 0}}})";
+      EXPECT_EQ(Message(json, ErrorCode::kUnsupported), "config.json: optimizer.params: key \"" + std::string(key) +
+                                                            "\" is known but not built yet; leave it out");
+    }
+  }
 }
 
 TEST(ParseRunConfig, RefusesRatesAndDecaysOutOfRange) {

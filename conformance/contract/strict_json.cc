@@ -68,6 +68,15 @@ class Guard {
   std::vector<std::set<std::string>> keys_;
 };
 
+// 5e8 where 500000000 would be allowed: the value is not what is wrong with it. Beyond 2^53 it may be.
+bool IsWholeFloat(const Node& node, int64_t min, int64_t max) {
+  constexpr double kMaxExact = 9007199254740992.0;  // 2^53
+  if (!node.is_number_float()) return false;
+  const auto value = node.get<double>();
+  if (value != std::floor(value) || std::abs(value) > kMaxExact) return false;
+  return static_cast<int64_t>(value) >= min && static_cast<int64_t>(value) <= max;
+}
+
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -186,6 +195,7 @@ int64_t JsonValue::Int(int64_t min, int64_t max) const {
           ? (min == std::numeric_limits<int64_t>::min() ? std::string("an integer")
                                                         : "an integer, at least " + std::to_string(min))
           : "an integer from " + std::to_string(min) + " to " + std::to_string(max);
+  if (IsWholeFloat(node, min, max)) Reject(allowed + ", without point or exponent");
   if (!node.is_number_integer()) Reject(allowed);
   if (node.is_number_unsigned() && node.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
     Reject(allowed);
@@ -218,6 +228,15 @@ std::string JsonValue::String() const {
   const Node& node = AsNode(node_);
   if (!node.is_string()) Reject("a string");
   return node.get<std::string>();
+}
+
+std::string JsonValue::Name(size_t max_bytes) const {
+  std::string name = String();
+  const bool control = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  if (name.size() > max_bytes || control) {
+    Reject("a string of at most " + std::to_string(max_bytes) + " bytes without control characters");
+  }
+  return name;
 }
 
 size_t JsonValue::OneOf(std::initializer_list<std::string_view> allowed) const {

@@ -92,6 +92,9 @@ std::string ToJson(const StepRecord& record) {
   return json + "}";
 }
 
+// Longer than any name of a parameter, short enough to be repeated in a message.
+constexpr size_t kMaxNameBytes = 256;
+
 std::vector<SliceDigest> ParseSlices(const JsonValue& array, bool with_sums) {
   const size_t num_fields = with_sums ? 7 : 4;
   std::vector<SliceDigest> slices;
@@ -99,7 +102,7 @@ std::vector<SliceDigest> ParseSlices(const JsonValue& array, bool with_sums) {
     const JsonValue entry = array[i];
     if (entry.Size() != num_fields) entry.Reject("an array of " + std::to_string(num_fields) + " fields");
     SliceDigest slice;
-    slice.tensor = entry[0].String();
+    slice.tensor = entry[0].Name(kMaxNameBytes);
     slice.begin = entry[1].Int(0, std::numeric_limits<int64_t>::max() - 1);
     slice.end = entry[2].Int(slice.begin + 1);
     slice.digest.hash = ParseHex(entry[3]);
@@ -163,7 +166,7 @@ void ParseHeader(const JsonValue& root, Trace& trace) {
   if (root.At("record").String() != "header") root.At("record").Reject("\"header\" in the first line");
   root.AllowOnly({"record", "protocol", "engine", "rank", "world", "config"});
   root.At("protocol").Int(1, 1);
-  trace.engine = root.At("engine").String();
+  trace.engine = root.At("engine").Name(kMaxNameBytes);
   trace.world = root.At("world").Int(1, int64_t{1} << 20);
   trace.rank = root.At("rank").Int(0, trace.world - 1);
   trace.config = ParseRunConfig(root.At("config"));

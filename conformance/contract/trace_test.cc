@@ -250,7 +250,12 @@ TEST(ParseTrace, NamesTheFieldOfAStepThatIsWrong) {
       {"\"00000000000000ff\"", "\"00000000000000fg\"",
        "t:2: gradient[0][3] is \"00000000000000fg\"; allowed: 16 hexadecimal digits"},
       {"\"00000000000000ff\"", "255", "t:2: gradient[0][3] is 255; allowed: a string"},
-      {"-1, 5, 9", "-1.0, 5, 9", "t:2: gradient[0][4] is -1.0; allowed: an integer"},
+      {"\"a\", 0, 4, \"0000", "\"" + std::string(257, 'n') + "\", 0, 4, \"0000",
+       "t:2: gradient[0][0] is \"" + std::string(59, 'n') +
+           "...; allowed: a string of at most 256 bytes without control characters"},
+      {"\"a\", 0, 4, \"0000", "\"pos\\nweight\", 0, 4, \"0000",
+       "t:2: gradient[0][0] is \"pos\\nweight\"; allowed: a string of at most 256 bytes without control characters"},
+      {"-1, 5, 9", "-1.0, 5, 9", "t:2: gradient[0][4] is -1.0; allowed: an integer, without point or exponent"},
       {"-1, 5, 9", "-1, 9223372036854775808, 9", "t:2: gradient[0][5] is 9223372036854775808; allowed: an integer"},
       {"-1, 5, 9", "-1, 5, -9", "t:2: gradient[0][6] is -9; allowed: an integer from 0 to 2305843009213693951"},
       {"-1, 5, 9", "-1, 5, 2305843009213693952",

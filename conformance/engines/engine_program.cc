@@ -14,6 +14,7 @@
 #include "conformance/engines/engine_environment.h"
 #include "conformance/engines/monotonic.h"
 #include "conformance/engines/one_line.h"
+#include "conformance/engines/start_mark.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -95,7 +96,10 @@ contract::EngineDescription Describe(const EngineProgram& engine, double timeout
   const double deadline = MonotonicSeconds() + timeout_s;
   Pipe out = MakePipe();
   Pipe err = MakePipe();
-  ChildProcess child(command, EnvironmentWithoutRank(), out.write.get(), err.write.get(), where);
+  const StartMark mark;
+  std::vector<std::string> environment = EnvironmentWithoutRank();
+  environment.push_back(mark.entry());
+  ChildProcess child(command, environment, out.write.get(), err.write.get(), where);
   out.write.Reset();
   err.write.Reset();
   Answer answer;

@@ -125,6 +125,25 @@ TEST_F(DescribeTest, GrandchildThatHoldsTheOutputDelaysNothing) {
   EXPECT_LT(MonotonicSeconds() - began, 50);
 }
 
+TEST_F(DescribeTest, DaemonOfItsOwnSessionDoesNotOutliveIt) {
+  const fs::path pid_file = folder_ / "daemon";
+  const std::string start = "setsid sh -c 'echo $$ > " + pid_file.string() + ".new; mv " + pid_file.string() + ".new " +
+                            pid_file.string() + "; exec sleep 1000' >/dev/null 2>&1 &\n";
+  const std::string wait = "while [ ! -e " + pid_file.string() + " ]; do sleep 0.01; done\n";
+  Describe({Script(start + wait + "cat <<'END'\n" + std::string(kAnswer) + "\nEND"), {}}, 30);
+  pid_t pid = 0;
+  std::ifstream(pid_file) >> pid;
+  ASSERT_GT(pid, 0);
+  const auto dead = [&] {  // or a zombie whose new parent has yet to notice
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string number, name, state;
+    stat >> number >> name >> state;
+    return state.empty() || state == "Z";
+  };
+  for (int i = 0; i < 1000 && !dead(); ++i) usleep(5000);
+  EXPECT_TRUE(dead());
+}
+
 TEST_F(DescribeTest, MalformedAnswersAreInvalid) {
   for (const char* answer :
        {"hello", "[]", "{}", "{\"protocol\": \"1\"}", "{\"protocol\": 1, \"name\": 3}", "\x01\x02"}) {

@@ -19,8 +19,10 @@ namespace {
 // How long a process may take to vanish after SIGKILL: it can be stuck in a device driver, but we must not be.
 constexpr double kVanishSeconds = 20;
 
-EngineStart::Rank StartOne(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                           const std::filesystem::path& log_path, int64_t max_log_bytes, const std::string& where) {
+EngineStart::Rank StartOne(const std::vector<std::string>& command, std::vector<std::string> environment,
+                           const StartMark& mark, const std::filesystem::path& log_path, int64_t max_log_bytes,
+                           const std::string& where) {
+  environment.push_back(mark.entry());
   OutputLog log(log_path, max_log_bytes);
   ChildProcess child(command, environment, log.stdout_for_child(), log.stderr_for_child(), where);
   log.ChildStarted();
@@ -35,14 +37,15 @@ EngineStart::EngineStart(const EngineProgram& engine, const std::vector<std::str
   const std::vector<std::string> command = CommandLine(engine.program, engine.extra_args, args);
   const std::string where = "engine " + engine.program.string();
   if (!copies) {
-    ranks_.push_back(StartOne(command, EnvironmentWithoutRank(), log_prefix.string() + ".log", max_log_bytes, where));
+    ranks_.push_back(
+        StartOne(command, EnvironmentWithoutRank(), mark_, log_prefix.string() + ".log", max_log_bytes, where));
     return;
   }
   const int port = FreePort();
   for (int64_t rank = 0; rank < *copies; ++rank) {
     const std::string log_path = log_prefix.string() + "-rank" + std::to_string(rank) + ".log";
-    ranks_.push_back(StartOne(command, EnvironmentOfRank({.rank = rank, .world = *copies, .port = port}), log_path,
-                              max_log_bytes, where));
+    ranks_.push_back(StartOne(command, EnvironmentOfRank({.rank = rank, .world = *copies, .port = port}), mark_,
+                              log_path, max_log_bytes, where));
   }
 }
 

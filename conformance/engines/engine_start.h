@@ -12,6 +12,7 @@
 #include "conformance/engines/child_output.h"
 #include "conformance/engines/child_process.h"
 #include "conformance/engines/engine_program.h"
+#include "conformance/engines/start_mark.h"
 
 namespace plumbline::conformance {
 
@@ -47,6 +48,7 @@ class EngineStart {
   std::string EndOf(size_t rank) const;
 
  private:
+  StartMark mark_;  // destroyed after the ranks: then what they left is killed
   std::vector<Rank> ranks_;
   std::optional<size_t> first_failed_;
   bool ending_ = false;

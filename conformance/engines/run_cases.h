@@ -61,8 +61,9 @@ struct RunLimits {
 //
 // Engines get the environment of this process, where RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set
 // for per-rank engines and removed for others; standard input is empty. Each rank leads a process group of its own,
-// which is killed as a whole when the rank has ended, and receives SIGKILL if the calling thread ends. (A grandchild
-// that left the group, or outlived a killed harness, is beyond reach.)
+// which is killed as a whole when the rank has ended, and receives SIGKILL if the calling thread ends. A daemon that
+// left the group is killed with the end of its start, by a mark in its environment (start_mark.h). (One that replaced
+// its environment, or outlived a killed harness, is beyond reach.)
 //
 // Lists and logs are left in a new folder under scratch_dir. Throws contract::Error before the first start if an
 // out_dir is not empty (InvalidArgument) or a folder cannot be made (Environment), and at a start that fails for a

@@ -234,6 +234,41 @@ TEST_F(RunCasesTest, TimeOutKillsGrandchildrenToo) {
   EXPECT_TRUE(DiesWithin(Pid("out0/grandchild"), 5));
 }
 
+TEST_F(RunCasesTest, DaemonOfItsOwnSessionEndsWithItsStart) {
+  for (const bool batch : {true, false}) {
+    cases_.clear();
+    outcomes_.clear();
+    fs::remove_all(folder_);
+    limits_.start_allowance_s = 0;
+    Add("daemon");
+    Add("daemon_hang", 1, 1);
+    Run(Description(batch));
+    EXPECT_EQ(Kinds(), (Strings{"ok", "timed_out"})) << batch;
+    for (const char* file : {"out0/daemon", "out1/daemon"}) EXPECT_TRUE(DiesWithin(Pid(file), 5)) << batch << file;
+  }
+}
+
+TEST_F(RunCasesTest, DaemonOfAnotherStartThatRunsAtTheSameTimeIsLeftAlone) {
+  Add("daemon_hang");
+  Add("daemon");
+  const std::vector<CaseRun> first(cases_.begin(), cases_.begin() + 1), second(cases_.begin() + 1, cases_.end());
+  std::stop_source source;
+  std::jthread hanging([&] {
+    RunCases(
+        {kFakeEngine, {}}, Description(true), first, folder_ / "scratch", source.get_token(),
+        [](size_t, const CaseOutcome&) {}, limits_);
+  });
+  while (!fs::exists(folder_ / "out0/daemon")) usleep(1000);
+  RunCases(
+      {kFakeEngine, {}}, Description(true), second, folder_ / "scratch", {}, [](size_t, const CaseOutcome&) {},
+      limits_);
+  EXPECT_TRUE(DiesWithin(Pid("out1/daemon"), 5));
+  EXPECT_FALSE(IsDead(Pid("out0/daemon")));
+  source.request_stop();
+  hanging.join();
+  EXPECT_TRUE(DiesWithin(Pid("out0/daemon"), 5));
+}
+
 TEST_F(RunCasesTest, ExitWithoutStatusIsAProtocolErrorOfOneCase) {
   for (const char* behaviour : {"ok", "exit_0", "exit_3", "ok"}) Add(behaviour);
   Run(Description(true));

@@ -17,11 +17,6 @@ struct Group {
   int64_t elems = 0;
 };
 
-// A frozen parameter is neither this nor in a group.
-bool IsPersistent(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
-  return !parameter.frozen && parameter.numel() < config.persistence_threshold_elems;
-}
-
 bool IsGathered(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
   return !parameter.frozen && !IsPersistent(parameter, config);
 }
@@ -155,6 +150,10 @@ std::vector<size_t> UsesOfAStep(const std::vector<size_t>& micro_batch, int64_t 
 }
 
 }  // namespace
+
+bool IsPersistent(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
+  return !parameter.frozen && parameter.numel() < config.persistence_threshold_elems;
+}
 
 GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConfig& config) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);

@@ -19,6 +19,9 @@ struct GatherSet {
   int64_t gathers_per_step = 0;
 };
 
+// Whether ZeRO 3 keeps it whole on every rank for its size. A frozen parameter is whole, but not persistent.
+bool IsPersistent(const contract::ParameterSpec& parameter, const contract::RunConfig& config);
+
 // Frozen parameters are in none of its sets.
 struct GatherPlan {
   std::vector<GatherSet> groups;  // in their order; one that no unit uses is never gathered

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "conformance/oracle/gather_formula.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -202,9 +204,11 @@ class Merger {
   }
 
   // What a stage does not shard lies on every rank; a rank that leaves it out would escape the comparison of replicas.
-  bool IsReplicated(TensorKind kind) const {
+  // Frozen parameters are never sharded, persistent weights not even by stage 3.
+  bool IsReplicated(TensorKind kind, const contract::ParameterSpec& parameter) const {
     const int64_t first_sharding_stage = kind == TensorKind::kWeight ? 3 : 1;
-    return spec_.config.zero_stage < first_sharding_stage;
+    return spec_.config.zero_stage < first_sharding_stage || parameter.frozen ||
+           (kind == TensorKind::kWeight && IsPersistent(parameter, spec_.config));
   }
 
   // A frozen parameter has weights and master weights only.
@@ -218,7 +222,7 @@ class Merger {
       listed[slice.tensor] += slice.end - slice.begin;
     }
     for (const contract::ParameterSpec& parameter : parameters_) {
-      if (IsAbsent(kind, parameter)) continue;
+      if (IsAbsent(kind, parameter) || !IsReplicated(kind, parameter)) continue;
       ++trace_.compared;
       if (listed[parameter.name] == parameter.numel()) continue;
       FailOnce(trace_, where + " of " + parameter.name + " is not whole on rank " + std::to_string(trace.rank) +
@@ -247,9 +251,7 @@ class Merger {
       }
     }
     if (absent) return;
-    for (const Trace& trace : ranks_) {
-      if (IsReplicated(kind)) CheckWhole(trace, index, kind, where);
-    }
+    for (const Trace& trace : ranks_) CheckWhole(trace, index, kind, where);
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if (IsAbsent(kind, parameters_[i])) {
         merged.tensors[static_cast<int>(kind)].push_back(Digest{});

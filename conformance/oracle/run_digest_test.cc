@@ -60,6 +60,62 @@ TEST(MergeTraces, FailsWhenARankLeavesOutWhatItsStageDoesNotShard) {
   }
 }
 
+// One step of gpt2 in which every rank lists everything whole; of frozen parameters weights and master weights only.
+std::vector<Trace> WholeTraces(const contract::Case& spec) {
+  std::vector<Trace> traces;
+  for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
+    contract::StepRecord record;
+    record.real = contract::RealStep{{0.1}, 1.0, false};
+    for (TensorKind kind : contract::kTensorKinds) {
+      for (const auto& parameter : contract::Parameters(spec.model)) {
+        if (parameter.frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) continue;
+        record.of(kind).push_back({parameter.name, 0, parameter.numel(), {}});
+      }
+    }
+    traces.push_back({"example", rank, spec.config.world_size(), spec.config, {record}, true});
+  }
+  return traces;
+}
+
+void Drop(Trace& trace, TensorKind kind, const std::string& tensor) {
+  std::erase_if(trace.steps.front().of(kind), [&](const auto& slice) { return slice.tensor == tensor; });
+}
+
+TEST(MergeTraces, FailsWhenARankLeavesOutAPersistentWeightUnderStage3) {
+  contract::Case spec = ExampleRealCase();
+  spec.config.data_degree = 2;
+  spec.config.micro_batch_size = 3;
+  spec.config.zero_stage = 3;
+  for (int64_t threshold : {0, 13}) {  // a norm's weight has 12 elements
+    spec.config.persistence_threshold_elems = threshold;
+    auto traces = WholeTraces(spec);
+    EXPECT_EQ(CheckOf(MergeTraces(spec, traces), "trace").outcome, CheckOutcome::kPass);
+    Drop(traces[1], TensorKind::kWeight, "norm.weight");
+    const MergedRun merged = MergeTraces(spec, traces);
+    if (threshold == 0) {
+      EXPECT_EQ(CheckOf(merged, "trace").outcome, CheckOutcome::kPass);
+    } else {
+      ExpectFail(merged, "trace", "weight of norm.weight is not whole on rank 1");
+    }
+  }
+}
+
+TEST(MergeTraces, FailsWhenARankLeavesOutAFrozenParameterInAnyStage) {
+  contract::Case spec = ExampleRealCase();
+  spec.config.data_degree = 2;
+  spec.config.micro_batch_size = 3;
+  spec.config.persistence_threshold_elems = 0;
+  for (int64_t stage : {0, 1, 2, 3}) {
+    for (TensorKind kind : {TensorKind::kWeight, TensorKind::kMaster}) {
+      spec.config.zero_stage = stage;
+      auto traces = WholeTraces(spec);
+      EXPECT_EQ(CheckOf(MergeTraces(spec, traces), "trace").outcome, CheckOutcome::kPass);
+      Drop(traces[1], kind, "layers.0.norm2.weight");
+      ExpectFail(MergeTraces(spec, traces), "trace", "of layers.0.norm2.weight is not whole on rank 1");
+    }
+  }
+}
+
 TEST(MergeTraces, FailsOnAHoleBetweenSlices) {
   auto traces = ExampleTraces(3, 1);
   auto& slices = traces[1].steps[1].of(TensorKind::kMaster);

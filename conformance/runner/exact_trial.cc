@@ -25,7 +25,13 @@ void ExactTruthTask::Finish() {
 }
 
 void ExactTrial::Take(size_t, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
-  judgement_ = JudgeExact(spec_, truth_.truth(), Observe(spec_, description_, out_dir, outcome));
+  Guard guard;
+  const Observation seen = Observe(spec_, description_, out_dir, outcome, &guard);
+  judgement_ = JudgeExact(spec_, truth_.truth(), seen);
+  if (judgement_->verdict != reports::Verdict::kPass) return;
+  GuardExact(spec_.model, truth_.truth().run, *seen.run, guard);
+  judgement_->checks.push_back(guard.Check());
+  Settle(*judgement_);
 }
 
 Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Observation& seen) {

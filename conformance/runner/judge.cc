@@ -40,6 +40,7 @@ Judgement FromOutcome(const CaseOutcome& outcome) {
     case CaseOutcome::Kind::kUnsupported:
       judgement.verdict = Verdict::kUnsupported;
       break;
+    case CaseOutcome::Kind::kEnvironment:
     case CaseOutcome::Kind::kInterrupted:
       judgement.verdict = Verdict::kNotRun;
       break;

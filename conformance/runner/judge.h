@@ -22,7 +22,8 @@ struct Judgement {
   bool engine_failed = false;  // ERROR because the engine itself refused its state, crashed or broke the protocol
 };
 
-// Of an engine that did not end well.
+// Of an engine that did not end well. What this machine lacks for a case, the engine's status "environment", is
+// NOT_RUN, as it is where `describe` ends with 4 for all of them.
 Judgement FromOutcome(const CaseOutcome& outcome);
 
 // Of one that did: sets verdict and message from the checks. Without any check it is VACUOUS.

@@ -95,7 +95,7 @@ TEST(Judge, NamesValuesBeforeCallsAndCallsBeforeMemory) {
 
 TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {
   using Kind = CaseOutcome::Kind;
-  for (Kind kind : {Kind::kEnvironment, Kind::kError, Kind::kCrashed, Kind::kTimedOut, Kind::kProtocol}) {
+  for (Kind kind : {Kind::kError, Kind::kCrashed, Kind::kTimedOut, Kind::kProtocol}) {
     EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(kind)).verdict, Verdict::kError) << Name(kind);
     EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(kind)).message, "what the engine said");
     const bool own = kind == Kind::kError || kind == Kind::kCrashed || kind == Kind::kProtocol;
@@ -103,6 +103,10 @@ TEST(Judge, TurnsTheEndOfTheEngineIntoAVerdict) {
   }
   EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(Kind::kUnsupported)).verdict, Verdict::kUnsupported);
   EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), Seen(Kind::kInterrupted)).verdict, Verdict::kNotRun);
+  const Judgement lacking = JudgeExact(ExampleCase(1), LiveTruth(), Seen(Kind::kEnvironment));
+  EXPECT_EQ(lacking.verdict, Verdict::kNotRun);
+  EXPECT_EQ(lacking.message, "what the engine said");
+  EXPECT_FALSE(lacking.engine_failed);
 }
 
 TEST(Judge, IsVacuousWithoutAnyCheck) {

@@ -26,7 +26,7 @@ std::string HowFar(const contract::Case& spec, const std::filesystem::path& out_
 }  // namespace
 
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
-                    const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
+                    const std::filesystem::path& out_dir, const CaseOutcome& outcome, Guard* guard) {
   Observation seen{outcome, {}, std::nullopt};
   if (outcome.kind != CaseOutcome::Kind::kOk) {
     seen.outcome.message += HowFar(spec, out_dir, outcome.kind);
@@ -47,6 +47,7 @@ Observation Observe(const contract::Case& spec, const contract::EngineDescriptio
   seen.checks.push_back(CheckLedger(spec, ranks, description.Has("ledger")));
   seen.checks.push_back(CheckMemory(spec, ranks, description.Has("memory")));
   seen.run = std::move(merged.run);
+  if (guard && FirstFailure(seen).empty()) GuardTraces(spec, ranks, *guard);
   return seen;
 }
 

@@ -10,6 +10,7 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/engine_protocol.h"
 #include "conformance/engines/run_cases.h"
+#include "conformance/oracle/guard.h"
 #include "conformance/oracle/run_digest.h"
 #include "reports/record/record.h"
 
@@ -23,9 +24,10 @@ struct Observation {
 };
 
 // Reads what the engine left in out_dir. Of an engine that did not end well the message says how far its trace goes. A
-// malformed trace is a failure of the check "trace", never an exception.
+// malformed trace is a failure of the check "trace", never an exception. With a guard, and where nothing failed, it is
+// also shown that the checks of the traces notice planted changes.
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
-                    const std::filesystem::path& out_dir, const CaseOutcome& outcome);
+                    const std::filesystem::path& out_dir, const CaseOutcome& outcome, Guard* guard = nullptr);
 
 // What a check found wrong with the traces, or nothing.
 std::string FirstFailure(const Observation& seen);

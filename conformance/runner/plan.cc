@@ -172,6 +172,12 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   return std::nullopt;
 }
 
+std::string FailureFolder(const PlannedCase& entry, const contract::Case& run) {
+  std::string name = (entry.role == Role::kCleanTwin ? "clean-twin/" : "") + run.id;
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
 std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& given) {
   // A defect that makes ranks wait for each other is found by the time-out, so it is short: a case takes a fraction of
   // a second.

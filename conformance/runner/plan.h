@@ -57,6 +57,10 @@ contract::Case CaseOf(const Problem& problem, const std::string& id, const contr
 // Why the description says that the engine cannot run the case, or nothing.
 std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec);
 
+// The name of the folder in which the traces of one run of this case are kept after a failure. The run knows the case
+// by its layout's id, which candidate and clean twin share; their folders differ.
+std::string FailureFolder(const PlannedCase& entry, const contract::Case& run);
+
 // Cases of a family ("exact", "gpt2") on which planted defects are tried: few, and different in problem, data degree,
 // stage and accumulation. Problems are numbered as in MakePlan's list.
 std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& options);

@@ -155,6 +155,28 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   }
 }
 
+TEST(FailureFolder, IsAnotherOneForEachRunOfCandidateAndCleanTwin) {
+  std::set<std::string> names;
+  size_t num_runs = 0;
+  for (const Role role : {Role::kCandidate, Role::kCleanTwin}) {
+    for (const char* family : {"exact", "gpt2"}) {
+      for (PlannedCase entry : DefectCases(family, PlanOptions{})) {
+        entry.role = role;
+        if (role == Role::kCleanTwin) entry.id = "clean-twin/" + entry.id;
+        for (const char* part : {"", "/step4", "/again"}) {
+          contract::Case run = entry.spec;
+          run.id += part;
+          const std::string name = FailureFolder(entry, run);
+          EXPECT_EQ(name.find('/'), std::string::npos) << name;
+          EXPECT_TRUE(names.insert(name).second) << name;
+          ++num_runs;
+        }
+      }
+    }
+  }
+  EXPECT_GE(num_runs, 50u);
+}
+
 TEST(Declined, TakesEveryStageOfOneRankForStageZero) {
   contract::EngineDescription description = AbleEngine();
   description.zero_stages = {0};

@@ -27,6 +27,18 @@ int Weight(CheckOutcome outcome) {
   return 3;
 }
 
+// Of verdicts without any check.
+int Weight(reports::Verdict verdict) {
+  switch (verdict) {
+    case reports::Verdict::kNotRun:
+      return 0;
+    case reports::Verdict::kUnsupported:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
 // Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail.
 void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
   const auto found =
@@ -98,12 +110,14 @@ std::vector<TaskRun> RealTrial::Runs() const {
 
 void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   Run& run = runs_[index];
-  run.seen = Observe(run.traced, description_, out_dir, outcome);
+  Guard* guard = run.part == Part::kTrajectory ? &guard_ : nullptr;
+  run.seen = Observe(run.traced, description_, out_dir, outcome, guard);
   if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
   }
   if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
   judgement_ = Judge();
+  if (judgement_->verdict == reports::Verdict::kPass) AddGuard(*judgement_);
   for (Run& seen : runs_) {
     seen.seen.reset();
     seen.sight.reset();
@@ -115,15 +129,23 @@ const RealTrial::Run* RealTrial::Find(Part part) const {
   return found == runs_.end() ? nullptr : &*found;
 }
 
-Judgement RealTrial::Judge() const {
+// Of the runs that did not end well, the first of the worst: what a machine lacks for one hides no crash of another.
+std::optional<Judgement> RealTrial::JudgeEnds() const {
+  std::optional<Judgement> worst;
   for (const Run& run : runs_) {
     if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
     Judgement judgement = FromOutcome(run.seen->outcome);
+    if (worst && Weight(judgement.verdict) <= Weight(worst->verdict)) continue;
     if (run.part != Part::kTrajectory) {
       judgement.message = "run " + run.task_run.spec.id.substr(base_.id.size() + 1) + ": " + judgement.message;
     }
-    return judgement;
+    worst = std::move(judgement);
   }
+  return worst;
+}
+
+Judgement RealTrial::Judge() const {
+  if (std::optional<Judgement> ends = JudgeEnds()) return *std::move(ends);
   Judgement judgement;
   if (!truth_.error().empty()) {
     judgement.no_truth = true;
@@ -180,6 +202,30 @@ void RealTrial::AddRelations(Judgement& judgement) const {
   compare("run to run", Part::kAgain, 0, kNumSaved);
   compare("save and resume", Part::kResumed, kNumSaved, static_cast<size_t>(base_.steps) - kNumSaved);
   compare("same layout class", Part::kRelated, 0, kNumSaved);
+}
+
+void RealTrial::AddGuard(Judgement& judgement) {
+  const Run& trajectory = *Find(Part::kTrajectory);
+  const contract::DType storage = base_.config.storage;
+  std::vector<StepSight> steps;
+  for (const Run& run : runs_) {
+    if (run.part == Part::kStep) steps.push_back(*run.sight->sight);
+  }
+  GuardSteps(base_.model, truth_.yardstick(storage), steps, guard_);
+  if (const Run* step = Find(Part::kStep)) {
+    const RealStart& start = *step->task_run.start;
+    GuardUpdate(step->traced, start.state, start.num_updates, *step->sight->sight, guard_);
+  }
+  if (const Run* skipped = Find(Part::kSkipped)) {
+    GuardSkipped(skipped->traced, skipped->task_run.start->state, *skipped->sight->sight, guard_);
+  }
+  if (const Run* again = Find(Part::kAgain)) {
+    GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, kNumSaved), guard_);
+  }
+  GuardTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(storage), trajectory.seen->run->Losses(),
+                  guard_);
+  judgement.checks.push_back(guard_.Check());
+  Settle(judgement);
 }
 
 void RealTrial::AddTrajectory(Judgement& judgement) const {

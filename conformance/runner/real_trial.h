@@ -36,17 +36,20 @@ class RealTrial final : public Trial {
   };
 
   Judgement Judge() const;
+  std::optional<Judgement> JudgeEnds() const;
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;
   void AddStepChecks(Judgement& judgement) const;
   void AddUpdateChecks(Judgement& judgement) const;
   void AddRelations(Judgement& judgement) const;
   void AddTrajectory(Judgement& judgement) const;
+  void AddGuard(Judgement& judgement);  // of one that passes
 
   contract::Case base_;
   const contract::EngineDescription& description_;
   const RealTruth& truth_;
   std::vector<Run> runs_;
+  Guard guard_;
 };
 
 }  // namespace plumbline::conformance

@@ -336,17 +336,16 @@ class Verification {
 
   // Moves the folders of cases that failed to failures_dir, named after the case; of a case of several runs, one each.
   void SaveFailures(const Schedule& schedule) const {
-    std::set<const RunTask*> failed;
+    std::map<const RunTask*, const PlannedCase*> failed;
     for (size_t i = 0; i < trials_.size(); ++i) {
       if (!trials_[i]) continue;
       const Verdict verdict = JudgementOf(i).verdict;
-      if (verdict == Verdict::kFail || verdict == Verdict::kError) failed.insert(trials_[i].get());
+      if (verdict == Verdict::kFail || verdict == Verdict::kError) failed[trials_[i].get()] = &plan_.cases[i];
     }
     for (const ScheduledRun& run : schedule.runs()) {
-      if (!failed.contains(run.task)) continue;
-      std::string name = run.spec.id;
-      std::replace(name.begin(), name.end(), '/', '.');
-      const std::filesystem::path target = options_.failures_dir / name;
+      const auto found = failed.find(run.task);
+      if (found == failed.end()) continue;
+      const std::filesystem::path target = options_.failures_dir / FailureFolder(*found->second, run.spec);
       std::error_code error;
       std::filesystem::create_directories(target, error);
       std::filesystem::copy(run.case_dir, target / "case", std::filesystem::copy_options::recursive, error);

@@ -61,6 +61,7 @@ void CheckEach(const Shards& shards) {
     if (!shard->missing_shards.empty()) throw RecordError(ShardName(*shard) + " is itself a merge with missing shards");
     try {
       CheckTotals(*shard);
+      CheckVerdicts(*shard);
     } catch (const RecordError& error) {
       throw RecordError(ShardName(*shard) + ": " + error.what());
     }

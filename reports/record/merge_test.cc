@@ -102,6 +102,23 @@ TEST(Merge, PartialMergeIsMarkedFailsAndCannotBeMergedAgain) {
   EXPECT_EQ(Refusal({partial}, {.allow_partial = true}), "shard 1/1 is itself a merge with missing shards");
 }
 
+TEST(Merge, RefusesAPassWhoseChecksSayOtherwise) {
+  std::vector<Record> shards = {Shard(1, 2), Shard(2, 2)};
+  CaseRecord& pass = shards[1].cases[0];
+  ASSERT_EQ(pass.verdict, Verdict::kPass);
+  for (const auto& [outcome, word] : {std::pair(CheckOutcome::kFail, "fail"), {CheckOutcome::kVacuous, "vacuous"}}) {
+    pass.checks = {{"exact", CheckOutcome::kPass, 9, ""}, {"ledger", outcome, 1, "a call is missing"}};
+    EXPECT_EQ(Refusal(shards), "shard 2/2: case " + pass.id + " of engine " + pass.engine +
+                                   ": verdict is PASS, but its check ledger is " + word);
+  }
+  pass.checks.back().outcome = CheckOutcome::kNotApplicable;
+  EXPECT_EQ(Merge(shards).cases.size(), 2u);
+  pass.checks.back().outcome = CheckOutcome::kFail;  // and a failure that says so is none of merge's business
+  pass.verdict = Verdict::kFail;
+  shards[1].totals = Totals(shards[1]);
+  EXPECT_EQ(Merge(shards).exit_code, 1);
+}
+
 TEST(Merge, RefusesDuplicates) {
   EXPECT_EQ(Refusal({Shard(1, 2), Shard(1, 2), Shard(2, 2)}), "shard 1/2 was given twice");
   EXPECT_EQ(Refusal({Shard(1, 2), Shard(1, 2)}, {.allow_partial = true}), "shard 1/2 was given twice");

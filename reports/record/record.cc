@@ -42,6 +42,17 @@ void CheckTotals(const Record& record) {
   }
 }
 
+void CheckVerdicts(const Record& record) {
+  for (const CaseRecord& entry : record.cases) {
+    if (entry.verdict != Verdict::kPass) continue;
+    for (const CheckRecord& check : entry.checks) {
+      if (check.outcome == CheckOutcome::kPass || check.outcome == CheckOutcome::kNotApplicable) continue;
+      throw RecordError("case " + entry.id + " of engine " + entry.engine + ": verdict is PASS, but its check " +
+                        check.name + " is " + std::string(Name(check.outcome)));
+    }
+  }
+}
+
 namespace {
 
 bool IsAcceptable(const CaseRecord& entry, bool require) {

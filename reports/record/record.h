@@ -125,6 +125,9 @@ VerdictTotals Totals(const Record& record);
 // Throws RecordError unless record.totals is what the cases say and adds up to record.listed.
 void CheckTotals(const Record& record);
 
+// Throws RecordError for a case that is PASS although one of its checks failed or was vacuous.
+void CheckVerdicts(const Record& record);
+
 // 0 if at least one case is PASS and all others are PASS, expected UNSUPPORTED or, without `require`, NOT_RUN, all
 // defects are caught, the totals add up, nothing was interrupted and no shard is missing. Otherwise 1. Does not read
 // exit_code.

@@ -57,6 +57,17 @@ void LeaveGrandchild(const fs::path& out) {
   Write(out / "grandchild", std::to_string(pid));
 }
 
+// In a session of its own and without a parent, as daemons are.
+void LeaveDaemon(const fs::path& out) {
+  if (fork() == 0) {
+    setsid();
+    if (fork() != 0) _exit(0);
+    Write(out / "daemon", std::to_string(getpid()));
+    while (true) pause();
+  }
+  while (!fs::exists(out / "daemon")) usleep(1000);
+}
+
 void WriteDescriptors(const fs::path& out) {
   std::string list;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -105,6 +116,8 @@ int RunCase(const fs::path& case_dir, const fs::path& out, bool& crash_at_the_en
   if (what == "hang_after") Status(out, "ok", "", 0), Hang();
   if (what == "grandchild") LeaveGrandchild(out), Status(out, "ok", "", 0);
   if (what == "grandchild_hang") LeaveGrandchild(out), Hang();
+  if (what == "daemon") LeaveDaemon(out), Status(out, "ok", "", 0);
+  if (what == "daemon_hang") LeaveDaemon(out), Hang();
   if (what == "descriptors") WriteDescriptors(out), Status(out, "ok", "", 0);
   if (what == "environment_variables") WriteEnvironment(out), usleep(20'000), Status(out, "ok", "", 0);
   if (what == "message_with_control") Status(out, "error", "two\\nlines\\u0001", 1);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guard on made-up runs that pass: it plants, everything is noticed, and what was seen is as it was. A comparison
+// that compares nothing is not let through.
+#include "conformance/oracle/guard.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/oracle/testing/example_run.h"
+#include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/example_update.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using reports::CheckOutcome;
+
+void ExpectAllNoticed(const Guard& guard, int64_t planted, const std::string& comparisons) {
+  const reports::CheckRecord check = guard.Check();
+  EXPECT_EQ(check.outcome, CheckOutcome::kPass) << check.detail;
+  EXPECT_EQ(check.compared, planted);
+  EXPECT_EQ(check.detail, "planted changes noticed by " + comparisons);
+}
+
+TEST(Guard, IsVacuousWhereNothingWasPlantedOrAComparisonNoticesNothing) {
+  Guard guard;
+  EXPECT_EQ(guard.Check().outcome, CheckOutcome::kVacuous);
+  guard.Demand("exact", "one element", CheckOutcome::kFail);
+  EXPECT_EQ(guard.Check().outcome, CheckOutcome::kPass);
+  for (CheckOutcome outcome : {CheckOutcome::kPass, CheckOutcome::kVacuous, CheckOutcome::kNotApplicable}) {
+    Guard blind = guard;
+    blind.Demand("ledger", "one byte", outcome);
+    blind.Demand("memory", "one byte", outcome);
+    EXPECT_EQ(blind.Check().outcome, CheckOutcome::kVacuous);
+    EXPECT_EQ(blind.Check().detail, "ledger does not notice one byte");
+  }
+}
+
+TEST(GuardTraces, PlantsInTheWholeBetweenRanksAndInTheBooks) {
+  for (int64_t world : {2, 3, 5}) {
+    for (int64_t stage : {0, 1}) {
+      Guard guard;
+      GuardTraces(ExampleCase(world, stage), ExampleTraces(world, stage), guard);
+      ExpectAllNoticed(guard, 8, "trace, replicas, collectives, ledger, memory");
+    }
+  }
+}
+
+TEST(GuardTraces, LeavesOutOtherRanksWhereThereIsOne) {
+  Guard guard;
+  GuardTraces(ExampleCase(1), ExampleTraces(1, 0), guard);
+  ExpectAllNoticed(guard, 3, "trace, memory");
+  Guard none;
+  GuardTraces(ExampleCase(1), {}, none);
+  EXPECT_EQ(none.Check().outcome, CheckOutcome::kVacuous);
+}
+
+TEST(GuardExact, IsNoticedAndVacuousWhereTheRunHasNoSteps) {
+  const RunDigest run = MergeTraces(ExampleCase(2), ExampleTraces(2, 0)).run;
+  Guard guard;
+  GuardExact(ExampleCase(2).model, run, run, guard);
+  ExpectAllNoticed(guard, 4, "exact");
+  Guard relation;
+  GuardRelation(ExampleCase(2).model, run, run, relation);
+  ExpectAllNoticed(relation, 4, "relation");
+  Guard none;
+  GuardExact(ExampleCase(2).model, {}, {}, none);
+  EXPECT_EQ(none.Check().outcome, CheckOutcome::kVacuous);
+}
+
+TEST(GuardSteps, IsNoticedInBothPrecisions) {
+  for (DType storage : {DType::kF32, DType::kBF16}) {
+    const std::vector<StepSight> truth = ExampleTruth(3);
+    const Yardstick yardstick{truth, ExampleEngine(truth, storage, 1), ExampleEngine(truth, storage, 2)};
+    const std::vector<StepSight> seen = ExampleEngine(truth, storage, 4);
+    Guard guard;
+    GuardSteps(ExampleGpt2(), yardstick, seen, guard);
+    ExpectAllNoticed(guard, 5, "gradient, loss");
+  }
+}
+
+// A truth so noisy that a sign does not show: the guard says so.
+TEST(GuardSteps, SaysThatAnElementWouldNotShow) {
+  const std::vector<StepSight> truth = ExampleTruth(3);
+  std::vector<StepSight> noise = ExampleEngine(truth, DType::kBF16, 1);
+  for (StepSight& sight : noise) {
+    for (auto& tensor : sight.of(contract::TensorKind::kGradient)) {
+      for (double& value : tensor) value *= -3;
+    }
+  }
+  Guard guard;
+  GuardSteps(ExampleGpt2(), {truth, noise, noise}, truth, guard);
+  EXPECT_EQ(guard.Check().outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(guard.Check().detail, "gradient does not notice one element's sign");
+}
+
+TEST(GuardUpdate, IsNoticedWithAndWithoutMoments) {
+  for (bool adamw : {true, false}) {
+    ExampleUpdate update;
+    if (!adamw) update.spec.config.optimizer = contract::OptimizerKind::kSgd;
+    MakeBefore(update, 1);
+    Execute(Engine{}, update);
+    Guard guard;
+    GuardUpdate(update.spec, update.before, update.num_updates, update.after, guard);
+    ExpectAllNoticed(guard, adamw ? 2 : 1, "update");
+  }
+}
+
+TEST(GuardUpdate, PlantsNothingInAStepThatMovesNothing) {
+  ExampleUpdate update;
+  update.spec.config.optimizer = contract::OptimizerKind::kSgd;
+  MakeBefore(update, 1);
+  Engine still;
+  still.no_update = true;
+  Execute(still, update);
+  Guard guard;
+  GuardUpdate(update.spec, update.before, update.num_updates, update.after, guard);
+  EXPECT_EQ(guard.Check().outcome, CheckOutcome::kVacuous);
+}
+
+TEST(GuardTrajectory, IsNoticedUnlessThePlainRunsScatterAsFarAsTheTruthFalls) {
+  std::vector<double> truth;
+  for (int step = 0; step < 20; ++step) truth.push_back(4 - 0.1 * step);
+  std::vector<std::vector<double>> near(10, truth), wide(10, truth);
+  for (auto& losses : near) losses.back() *= 1 + 1e-4;
+  for (auto& losses : wide) losses.back() *= 1.2;
+  Guard guard;
+  GuardTrajectory(truth, 100, near, truth, guard);
+  ExpectAllNoticed(guard, 2, "trajectory");
+  Guard blind;
+  GuardTrajectory(truth, 100, wide, truth, blind);
+  EXPECT_EQ(blind.Check().detail, "trajectory does not notice losses that stay");
+}
+
+}  // namespace
+}  // namespace plumbline::conformance
