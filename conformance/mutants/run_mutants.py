@@ -9,7 +9,7 @@
 All need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
 object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
 cases for planted defects, of both families unless only one uses its file: on the first few, since most die there, then on
-all. The first case that does not pass kills it. A time-out kills only if it happens again with five times the time. Each
+all. The first case that does not pass kills it; so does a description that lacks what cases need: `verify --engine` asks it. A time-out kills only if it happens again with five times the time. Each
 batch runs the program with every mutant off too, as `verify` does with planted defects, and counts for nothing if that twin
 does not pass.
 
@@ -18,6 +18,7 @@ for it changes what is done about invalid ones; the oracle should have seen it.
 """
 
 import argparse
+import array
 import collections
 import importlib.util
 import json
@@ -35,7 +36,8 @@ spec.loader.exec_module(mutant_list)
 
 # Of a stage: its name in the results, the family of its cases, and how many of them (0: all).
 Stage = collections.namedtuple("Stage", "name family cases")
-STAGES = (Stage("exact-first", "exact", 2), Stage("gpt2-first", "gpt2", 1), Stage("exact", "exact", 0), Stage("gpt2", "gpt2", 0))
+STAGES = (Stage("exact-first", "exact", 2), Stage("gpt2-first", "gpt2", 1), Stage("exact", "exact", 0), Stage("gpt2", "gpt2", 0),
+          Stage("describe", "", 0))
 NOTES = ("equivalent", "guard", "hole")
 TIMEOUT_FACTOR = 5
 MAX_MEMORY_BYTES = 6 << 30  # a mutant may ask for all there is
@@ -65,7 +67,7 @@ def outcome_of(defect):
 
 
 def stages_of(mutant):
-    return [stage for stage in STAGES if mutant.family in (stage.family, "any")]
+    return [stage for stage in STAGES if mutant.family in (stage.family, "any") or not stage.family]
 
 
 def read_results(path):
@@ -148,6 +150,40 @@ class Runner:
         return results
 
 
+# Keys of a description for want of which `verify` declines cases.
+NEEDED = ("families", "dtypes", "optimizers", "zero_stages", "features")
+OPTIONAL_FEATURES = ("ledger", "dump", "save", "memory", "deterministic")  # without one, checks do not apply
+
+
+def lacks(described, clean):
+    """What the clean program's description lists and this one does not."""
+    lost = ["%s %s" % (key, value) for key in NEEDED for value in clean.get(key, [])
+            if value not in described.get(key, []) and value not in OPTIONAL_FEATURES]
+    if described.get("max_data_degree", 0) < clean.get("max_data_degree", 0):
+        lost.append("max_data_degree %s" % clean["max_data_degree"])
+    return lost
+
+
+def describe(engine, id=None):
+    done = subprocess.run([engine] + (["--defect", id] if id else []) + ["describe"], capture_output=True, text=True,
+                          timeout=60, preexec_fn=limit_child)
+    try:
+        return json.loads(done.stdout) if done.returncode == 0 else None
+    except ValueError:
+        return None
+
+
+def try_descriptions(runner, mutants, stage):
+    clean, results = describe(runner.engine), []
+    for mutant in mutants:
+        described = describe(runner.engine, mutant.id)
+        lost = lacks(described, clean) if described else []
+        outcome = "engine" if not described else "declined" if lost else "survived"
+        by = [] if outcome == "survived" else [outcome]
+        results.append({"id": mutant.id, "stage": stage.name, "outcome": outcome, "by": by, "message": ", ".join(lost)})
+    return results
+
+
 def append(path, results):
     with path.open("a", encoding="utf-8") as file:
         file.write("".join(json.dumps(result, ensure_ascii=False) + "\n" for result in results))
@@ -177,6 +213,8 @@ def run(args, mutants):
 def try_stage(runner, mutants, stage, args):
     if not mutants:
         return
+    if not stage.family:
+        return append(args.results, try_descriptions(runner, mutants, stage))
     results = runner.try_all(mutants, stage, args.timeout)
     slow = {result["id"] for result in results if result["outcome"] == "timeout"}
     if slow:
@@ -185,12 +223,41 @@ def try_stage(runner, mutants, stage, args):
     append(args.results, results)
 
 
+# Of floating-point types: what an element is read as, the bits of its infinity, and the largest number without a sign.
+FLOATS = {"F64": ("Q", 0x7FF0000000000000, (1 << 63) - 1), "F32": ("I", 0x7F800000, (1 << 31) - 1), "BF16": ("H", 0x7F80, (1 << 15) - 1)}
+
+
+def tensors_of(path):
+    """({name: (dtype, elements or bytes)} of a safetensors file, whether one is NaN). Every NaN is None: which operand's sign
+    a NaN takes is left to the processor, and which operand comes first to the compiler."""
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tensors, any_nan = {}, False
+    for name, entry in json.loads(data[8:begin]).items():
+        if name == "__metadata__":
+            tensors[name] = entry
+            continue
+        values = data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]]
+        if entry["dtype"] in FLOATS:
+            code, infinity, mask = FLOATS[entry["dtype"]]
+            values = [None if (bits & mask) > infinity else bits for bits in array.array(code, values)]
+            any_nan |= None in values
+        tensors[name] = (entry["dtype"], entry["shape"], values)
+    return tensors, any_nan
+
+
 def comparable(path):
-    """What two runs of one engine must have in common: all bytes, but for the time that a trace says was spent waiting."""
+    """What two runs of one engine must have in common: all bits, but for NaN's, and the time that a trace says was spent
+    waiting. Where a dump beside a trace holds a NaN, the dump stands for the trace's digests."""
+    if path.suffix == ".safetensors":
+        return tensors_of(path)[0]
     if path.name != "trace.jsonl":
         return path.read_bytes()
+    left_out = {"comm_wait_us"}
+    if any(tensors_of(dump)[1] for dump in path.parent.glob("tensors-*.safetensors")):
+        left_out |= {"gradient", "moment", "second_moment", "master", "weight"}
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in line.items() if key != "comm_wait_us"} for line in lines]
+    return [{key: value for key, value in line.items() if key not in left_out} for line in lines]
 
 
 def differences(left, right):

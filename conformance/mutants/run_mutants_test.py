@@ -2,6 +2,7 @@
 """Tests of run_mutants.py: from records to outcomes, what is tried next, what a batch must be, the report. Starts nothing."""
 
 import importlib.util
+import json
 import pathlib
 import tempfile
 import unittest
@@ -69,9 +70,21 @@ class Stages(unittest.TestCase):
     def test_a_mutant_is_done_when_a_stage_kills_it_or_all_let_it_pass(self):
         results = table(result("m1", "exact-first", "survived"), result("m2", "exact-first", "timeout", ["timeout"]),
                         result("m3", "exact-first", "survived"), result("m3", "exact", "survived"),
+                        result("m3", "describe", "survived"),
                         result("m4", "gpt2-first", "check", ["loss"]))
         self.assertEqual({"m2": ("timeout", ["timeout"]), "m3": ("survived", []), "m4": ("check", ["loss"])},
                          run_mutants.verdicts(self.MUTANTS, results))
+
+
+class Descriptions(unittest.TestCase):
+    CLEAN = {"families": ["exact", "gpt2"], "zero_stages": [0, 1], "max_data_degree": 64, "version": "1", "features": ["dropout", "save"]}
+
+    def test_what_cases_need_is_missed_and_the_rest_is_not(self):
+        self.assertEqual([], run_mutants.lacks({**self.CLEAN, "version": "", "zero_stages": [1, 0, 0, 7]}, self.CLEAN))
+        self.assertEqual(["features dropout"], run_mutants.lacks({**self.CLEAN, "features": []}, self.CLEAN))
+        self.assertEqual(["zero_stages 1"], run_mutants.lacks({**self.CLEAN, "zero_stages": [0, 2]}, self.CLEAN))
+        self.assertEqual(["max_data_degree 64"], run_mutants.lacks({**self.CLEAN, "max_data_degree": 63}, self.CLEAN))
+        self.assertEqual(["families exact", "families gpt2"], run_mutants.lacks({**self.CLEAN, "families": []}, self.CLEAN))
 
 
 class Batches(unittest.TestCase):
@@ -124,7 +137,7 @@ class Differences(unittest.TestCase):
             for root, files in zip(roots, (left, right)):
                 for name, text in files.items():
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
-                    (root / name).write_text(text)
+                    (root / name).write_bytes(text if isinstance(text, bytes) else text.encode())
             number, different = run_mutants.differences(*roots)
             return number, [str(path) for path in different]
 
@@ -135,6 +148,26 @@ class Differences(unittest.TestCase):
         self.assertEqual((2, ["0/tensors"]), self.differences(files, {**files, "0/tensors": "aB"}))
         other = {**files, "0/rank0/trace.jsonl": (trace % 1).replace("1.5", "1.50001")}
         self.assertEqual((2, ["0/rank0/trace.jsonl"]), self.differences(files, other))
+
+    @staticmethod
+    def dump(dtype, values):
+        header = json.dumps({"a": {"dtype": dtype, "shape": [1], "data_offsets": [0, len(values)]}}).encode()
+        return len(header).to_bytes(8, "little") + header + values
+
+    def test_a_nan_is_a_nan_whatever_its_sign_and_nothing_else_is(self):
+        for dtype, quiet, negative, infinity, other in [("F32", "0000c07f", "0000c0ff", "0000807f", "000080ff"),
+                                                        ("BF16", "c07f", "c0ff", "807f", "80ff"),
+                                                        ("F64", "000000000000f87f", "000000000000f8ff", "000000000000f07f", "000000000000f0ff")]:
+            file = lambda text: {"tensors-0.safetensors": self.dump(dtype, bytes.fromhex(text))}
+            self.assertEqual((1, []), self.differences(file(quiet), file(negative)), dtype)
+            for one, two in [(quiet, infinity), (infinity, other), (infinity, negative)]:
+                self.assertEqual(1, len(self.differences(file(one), file(two))[1]), dtype)
+
+    def test_digests_are_left_out_where_the_dump_holds_a_nan_only(self):
+        trace = '{"loss": 1, "gradient": "%s"}\n'
+        for bits, different in [("0000c07f", []), ("00000000", ["trace.jsonl"])]:
+            dump = {"tensors-0.safetensors": self.dump("F32", bytes.fromhex(bits))}
+            self.assertEqual((2, different), self.differences({**dump, "trace.jsonl": trace % "a"}, {**dump, "trace.jsonl": trace % "b"}))
 
     def test_a_file_of_one_side_is_a_difference(self):
         self.assertEqual((1, ["b"]), self.differences({"a": "", "b": ""}, {"a": ""}))
