@@ -99,7 +99,7 @@ os.execv(%r, ["engine"] + (["--defect", "G1"] if id == "m1" else []) + rest)
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             lines = ["m%d\tof a test\tany: of the checks\texact" % number for number in (1, 2, 3)]
-            done, record = self.verify(folder, lines, "--mutant-engine", folder / "engine", "--timeout", "5")
+            done, record = self.verify(folder, lines, "--mutant-engine", folder / "engine", "--timeout", "10")
         self.assertEqual(1, done.returncode, done.stderr)
         seen = {defect["id"]: defect for defect in record["defects"]}
         self.assertEqual({"m1", "m2", "m3"}, set(seen))
