@@ -138,7 +138,7 @@ class Lists(unittest.TestCase):
 
     def test_the_table_escapes_what_cpp_would_read_otherwise(self):
         text = mutant_list.table([mutant("x > 2", 'f("\\t")')])
-        self.assertIn('-> f(\\"\\\\t\\")", "any: of the checks", "any", &switched_on<"m', text)
+        self.assertIn('-> f(\\"\\\\t\\")", "any: of the checks", "any", "", &switched_on<"m', text)
         self.assertIn("return {};", mutant_list.table([]))
 
     def check(self, changed):

@@ -24,8 +24,10 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   return parts;
 }
 
-ListedDefect Listed(std::string_view id, std::string_view title, std::string_view expect, std::string_view family) {
-  return {std::string(id), std::string(title), std::string(family), ExpectedChecks(expect)};
+ListedDefect Listed(std::string_view id, std::string_view title, std::string_view expect, std::string_view family,
+                    std::string_view hypothesis) {
+  return {std::string(id),     std::string(title),      std::string(family),
+          std::string(expect), std::string(hypothesis), ExpectedChecks(expect)};
 }
 
 }  // namespace
@@ -47,7 +49,8 @@ std::vector<ListedDefect> PlantedDefects(bool all) {
   for (const defects::Defect& defect : defects::Defects()) {
     const bool smoke =
         std::find(std::begin(kSmokeDefects), std::end(kSmokeDefects), defect.id) != std::end(kSmokeDefects);
-    if (smoke || all) listed.push_back(Listed(defect.id, defect.title, defect.expect, defect.family));
+    if (smoke || all)
+      listed.push_back(Listed(defect.id, defect.title, defect.expect, defect.family, defect.hypothesis));
   }
   return listed;
 }
@@ -65,7 +68,7 @@ std::vector<ListedDefect> ReadDefectList(const std::filesystem::path& path) {
                      path.string() + ":" + std::to_string(number) +
                          ": not `id TAB title TAB expect TAB family` with family exact or gpt2");
     }
-    listed.push_back(Listed(fields[0], fields[1], fields[2], fields[3]));
+    listed.push_back(Listed(fields[0], fields[1], fields[2], fields[3], ""));
   }
   return listed;
 }

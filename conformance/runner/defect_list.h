@@ -14,6 +14,8 @@ struct ListedDefect {
   std::string id;
   std::string title;
   std::string family;                 // of the cases that it is tried on
+  std::string expect;                 // of its edit
+  std::string hypothesis;             // that the diagnosis is to find; empty: none
   std::vector<std::string> expected;  // checks, of which one is to catch it; empty: any failure will do
 };
 

@@ -20,11 +20,16 @@ struct Judgement {
   std::optional<Divergence> divergence;
   bool no_truth = false;       // ERROR because what it would be compared with is missing
   bool engine_failed = false;  // ERROR because the engine itself refused its state, crashed or broke the protocol
+  std::optional<size_t> diverged_run = std::nullopt;  // of the trial's runs, where several
 };
 
 // Of an engine that did not end well. What this machine lacks for a case, the engine's status "environment", is
 // NOT_RUN, as it is where `describe` ends with 4 for all of them.
 Judgement FromOutcome(const CaseOutcome& outcome);
+
+// Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail. A failure
+// outweighs vacuity, that a pass, and that a check that did not apply.
+void JoinCheck(std::vector<reports::CheckRecord>& checks, reports::CheckRecord check);
 
 // Of one that did: sets verdict and message from the checks. Without any check it is VACUOUS.
 void Settle(Judgement& judgement);

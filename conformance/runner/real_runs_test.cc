@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -57,7 +58,7 @@ TEST(SavedAndResumedCases, MakeUpTheTrajectory) {
     contract::Case base = Base(problem.plain);
     base.steps = problem.steps;
     const contract::Case saving = SavingCase(base, true);
-    const contract::Case after = AfterSave(base);
+    const contract::Case after = AfterStep(base, kSavedStep);
     EXPECT_EQ(saving.save_steps, std::vector<int64_t>{saving.steps - 1});
     EXPECT_EQ(after.first_step, saving.steps);
     EXPECT_EQ(saving.steps + after.steps, base.steps);

@@ -4,28 +4,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "conformance/diagnosis/first_step.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 namespace {
 
 using reports::CheckOutcome;
 using reports::CheckRecord;
-
-// A failure outweighs vacuity, that outweighs a pass, and that a check that did not apply.
-int Weight(CheckOutcome outcome) {
-  switch (outcome) {
-    case CheckOutcome::kFail:
-      return 3;
-    case CheckOutcome::kVacuous:
-      return 2;
-    case CheckOutcome::kPass:
-      return 1;
-    case CheckOutcome::kNotApplicable:
-      return 0;
-  }
-  return 3;
-}
 
 // Of verdicts without any check.
 int Weight(reports::Verdict verdict) {
@@ -39,34 +26,14 @@ int Weight(reports::Verdict verdict) {
   }
 }
 
-// Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail.
-void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
-  const auto found =
-      std::find_if(checks.begin(), checks.end(), [&](const CheckRecord& entry) { return entry.name == check.name; });
-  if (found == checks.end()) {
-    checks.push_back(std::move(check));
-    return;
-  }
-  check.compared += found->compared;
-  if (Weight(check.outcome) > Weight(found->outcome)) {
-    *found = std::move(check);
-  } else {
-    found->compared = check.compared;
-  }
-}
-
-void Add(Judgement& judgement, RealResult result) {
-  if (!judgement.divergence && result.check.outcome == CheckOutcome::kFail) {
+// `find_run` says in which run a divergence was seen.
+template <typename FindRun>
+void Add(Judgement& judgement, RealResult result, FindRun find_run) {
+  if (!judgement.divergence && result.check.outcome == CheckOutcome::kFail && result.divergence) {
+    judgement.diverged_run = find_run(*result.divergence);
     judgement.divergence = std::move(result.divergence);
   }
-  Join(judgement.checks, std::move(result.check));
-}
-
-RunDigest Steps(const RunDigest& run, size_t begin, size_t count) {
-  RunDigest part;
-  part.steps.assign(run.steps.begin() + static_cast<std::ptrdiff_t>(begin),
-                    run.steps.begin() + static_cast<std::ptrdiff_t>(begin + count));
-  return part;
+  JoinCheck(judgement.checks, std::move(result.check));
 }
 
 constexpr size_t kNumSaved = static_cast<size_t>(kSavedStep) + 1;
@@ -83,7 +50,7 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const bool saves = description_.Has("save");
     const contract::Case again = SavingCase(base_, saves);
     add(Part::kAgain, {again}, again);
-    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterSave(base_));
+    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterStep(base_, kSavedStep));
     const contract::Case related = RelatedCase(base_);
     if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
   }
@@ -115,9 +82,11 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
   }
+  if (outcome.kind != CaseOutcome::Kind::kOk) run.first_untraced = FirstUntraced(run.traced, out_dir);
   if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
   judgement_ = Judge();
   if (judgement_->verdict == reports::Verdict::kPass) AddGuard(*judgement_);
+  lead_ = MakeLead();
   for (Run& seen : runs_) {
     seen.seen.reset();
     seen.sight.reset();
@@ -136,6 +105,7 @@ std::optional<Judgement> RealTrial::JudgeEnds() const {
     if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
     Judgement judgement = FromOutcome(run.seen->outcome);
     if (worst && Weight(judgement.verdict) <= Weight(worst->verdict)) continue;
+    judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
     if (run.part != Part::kTrajectory) {
       judgement.message = "run " + run.task_run.spec.id.substr(base_.id.size() + 1) + ": " + judgement.message;
     }
@@ -164,8 +134,13 @@ Judgement RealTrial::Judge() const {
 
 void RealTrial::AddTraceChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
-    for (const CheckRecord& check : run.seen->checks) Join(judgement.checks, check);
-    if (run.sight) Join(judgement.checks, run.sight->check);
+    for (const CheckRecord& check : run.seen->checks) JoinCheck(judgement.checks, check);
+    if (!run.sight) continue;
+    JoinCheck(judgement.checks, run.sight->check);
+    // Ranks that hold different things are seen where the step is put together.
+    if (run.sight->sight || judgement.divergence) continue;
+    judgement.divergence = Divergence{run.traced.first_step, "dump", "", 0, run.sight->check.detail};
+    judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
   }
 }
 
@@ -177,31 +152,51 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
     candidate.push_back(*run.sight->sight);
   }
   const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
-  Add(judgement, CheckGradients(base_.model, yardstick, candidate));
-  Add(judgement, CheckLosses(yardstick, candidate));
+  RealResult gradients = CheckGradients(base_.model, yardstick, candidate);
+  if (gradients.divergence) {
+    gradients.divergence->step = FirstStepOf(base_.model, yardstick, candidate, *gradients.divergence);
+  }
+  const auto run_of_step = [&](const Divergence& divergence) {
+    const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
+      return run.part == Part::kStep && run.traced.first_step == divergence.step;
+    });
+    return static_cast<size_t>(found - runs_.begin());
+  };
+  Add(judgement, std::move(gradients), run_of_step);
+  Add(judgement, CheckLosses(yardstick, candidate), run_of_step);
 }
 
 void RealTrial::AddUpdateChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
     if (!run.sight || !run.sight->sight) continue;
     const RealStart& start = *run.task_run.start;
-    Add(judgement, run.part == Part::kSkipped
-                       ? CheckSkipped(run.traced, start.state, *run.sight->sight)
-                       : CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight));
+    Add(judgement,
+        run.part == Part::kSkipped ? CheckSkipped(run.traced, start.state, *run.sight->sight)
+                                   : CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight),
+        [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); });
   }
 }
 
 void RealTrial::AddRelations(Judgement& judgement) const {
   const Run& trajectory = *Find(Part::kTrajectory);
   if (!trajectory.seen->run) return;  // the check of the trace has failed
-  const auto compare = [&](const char* name, Part part, size_t begin, size_t count) {
-    const Run* other = Find(part);
-    if (!other || !other->seen->run) return;
-    Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)));
+  const auto seen = [&](Part part) {
+    const Run* run = Find(part);
+    return run && run->seen->run ? &*run->seen->run : nullptr;  // null: its check of the trace has failed
   };
-  compare("run to run", Part::kAgain, 0, kNumSaved);
-  compare("save and resume", Part::kResumed, kNumSaved, static_cast<size_t>(base_.steps) - kNumSaved);
-  compare("same layout class", Part::kRelated, 0, kNumSaved);
+  const auto run_of = [&](Part part) {
+    return [this, part](const Divergence&) { return static_cast<size_t>(Find(part) - runs_.data()); };
+  };
+  const auto compare = [&](const char* name, Part part, const RunDigest& expected, const RunDigest& other) {
+    Add(judgement, CompareBitwise(name, base_.model, expected, other), run_of(part));
+  };
+  const RunDigest& whole = *trajectory.seen->run;
+  const RunDigest first = Steps(whole, 0, kNumSaved);
+  if (const RunDigest* again = seen(Part::kAgain)) compare("run to run", Part::kAgain, *again, first);
+  if (const RunDigest* resumed = seen(Part::kResumed)) {
+    Add(judgement, CompareResumed(base_.model, whole, *resumed), run_of(Part::kResumed));
+  }
+  if (const RunDigest* related = seen(Part::kRelated)) compare("same layout class", Part::kRelated, *related, first);
 }
 
 void RealTrial::AddGuard(Judgement& judgement) {
@@ -231,8 +226,39 @@ void RealTrial::AddGuard(Judgement& judgement) {
 void RealTrial::AddTrajectory(Judgement& judgement) const {
   const Run& trajectory = *Find(Part::kTrajectory);
   if (!trajectory.seen->run) return;
-  Add(judgement, CheckTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(base_.config.storage),
-                                 trajectory.seen->run->Losses()));
+  Add(judgement,
+      CheckTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(base_.config.storage),
+                      trajectory.seen->run->Losses()),
+      [](const Divergence&) { return size_t{0}; });
+}
+
+std::optional<Lead> RealTrial::MakeLead() const {
+  if (judgement_->engine_failed) {
+    return Lead{{runs_[*judgement_->diverged_run].first_untraced, "engine", "", 0, judgement_->message}};
+  }
+  if (!judgement_->divergence || !judgement_->diverged_run) return std::nullopt;
+  const Run& run = runs_[*judgement_->diverged_run];
+  Lead lead{*judgement_->divergence, run.task_run};
+  lead.noise = NoiseOf(base_.model, truth_.yardstick(base_.config.storage), lead.divergence);
+  switch (run.part) {
+    case Part::kStep:
+    case Part::kUnrounded:
+    case Part::kSkipped:
+      break;
+    case Part::kTrajectory:
+      lead.run.reset();  // losses drift apart: there is no first place
+      break;
+    case Part::kResumed:
+      lead.saved = runs_[*run.task_run.resumes].task_run;
+      lead.expected = Find(Part::kTrajectory)->task_run;
+      break;
+    case Part::kAgain:
+    case Part::kRelated:
+      lead.run = Find(Part::kTrajectory)->task_run;
+      lead.expected = run.task_run;
+      break;
+  }
+  return lead;
 }
 
 }  // namespace plumbline::conformance

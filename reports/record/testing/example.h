@@ -37,6 +37,18 @@ inline Record ExampleRecord() {
   second.checks = {};
   record.cases[1].checks = {{.name = "weights", .outcome = CheckOutcome::kFail, .compared = 9, .detail = "step 3"}};
   record.cases[1].message = "differs at step 3 in embed.weight";
+  record.cases[1].divergence = {.step = 3,
+                                .quantity = "gradient",
+                                .tensor = "layers.1.mlp.down",
+                                .layer = 1,
+                                .ranks = {0, 2},
+                                .region = "elements 114 to 227 of 228",
+                                .hypotheses = {{.name = "missing_rank",
+                                                .says = "a rank's share is missing: rank 2",
+                                                .residual = 0.25,
+                                                .fits = true}},
+                                .residual_limit = 0.5,
+                                .undiagnosed = ""};
   record.cases[3].expected_unsupported = true;
   record.cases.push_back(second);
   record.defects = {{.id = "G1",
@@ -46,7 +58,10 @@ inline Record ExampleRecord() {
                      .caught_by = {"weights", "gradients"},
                      .first_step = 0,
                      .tensor = "embed.weight",
-                     .message = "differs"}};
+                     .message = "differs",
+                     .expect = "weights: step 0",
+                     .hypothesis = "factor_ranks",
+                     .divergence = DivergenceRecord{.step = 0, .quantity = "loss", .undiagnosed = "a number"}}};
   record.listed = 7;
   Finish(record, false);
   return record;
