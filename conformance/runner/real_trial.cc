@@ -69,8 +69,6 @@ RunDigest Steps(const RunDigest& run, size_t begin, size_t count) {
   return part;
 }
 
-constexpr size_t kNumSaved = static_cast<size_t>(kSavedStep) + 1;
-
 }  // namespace
 
 RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth)
@@ -80,7 +78,7 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
   };
   add(Part::kTrajectory, {base_}, base_);
   if (description_.Has("deterministic")) {
-    const bool saves = description_.Has("save");
+    const bool saves = description_.Has("save") && HasResumedHalf(base_);
     const contract::Case again = SavingCase(base_, saves);
     add(Part::kAgain, {again}, again);
     if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterSave(base_));
@@ -199,9 +197,10 @@ void RealTrial::AddRelations(Judgement& judgement) const {
     if (!other || !other->seen->run) return;
     Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)));
   };
-  compare("run to run", Part::kAgain, 0, kNumSaved);
-  compare("save and resume", Part::kResumed, kNumSaved, static_cast<size_t>(base_.steps) - kNumSaved);
-  compare("same layout class", Part::kRelated, 0, kNumSaved);
+  const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));
+  compare("run to run", Part::kAgain, 0, num_saved);
+  compare("save and resume", Part::kResumed, num_saved, static_cast<size_t>(base_.steps) - num_saved);
+  compare("same layout class", Part::kRelated, 0, num_saved);
 }
 
 void RealTrial::AddGuard(Judgement& judgement) {
@@ -220,7 +219,8 @@ void RealTrial::AddGuard(Judgement& judgement) {
     GuardSkipped(skipped->traced, skipped->task_run.start->state, *skipped->sight->sight, guard_);
   }
   if (const Run* again = Find(Part::kAgain)) {
-    GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, kNumSaved), guard_);
+    const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));
+    GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, num_saved), guard_);
   }
   GuardTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(storage), trajectory.seen->run->Losses(),
                   guard_);

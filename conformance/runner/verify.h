@@ -39,8 +39,12 @@ struct VerifyOptions {
   bool all_defects = false;  // else those of kSmokeDefects
   bool first_kill = false;   // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
+  bool verdicts_only = false;  // leave out what is done about failures: runs again, making them smaller
+  double shrink_s = 0;         // seconds for making failed cases smaller; 0: not
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
-  std::string reproduce_prefix;                   // "./plumbline verify --seed 1"
+  std::string reproduce_prefix;                   // "./plumbline verify --seed 1"; of plan.lone the whole line
+  // The line that runs a case file; needed with shrink_s.
+  std::function<std::string(const std::filesystem::path&)> line_of_case_file;
 };
 
 struct VerifyProgress {
@@ -48,6 +52,8 @@ struct VerifyProgress {
   int64_t total = 0;
   double elapsed_s = 0;
   std::string last;  // what has just ended
+  // While the case `last` is made smaller: `done` smaller ones have been tried, of an unknown number.
+  std::optional<double> shrink_left_s;
 };
 
 // Different kinds and checks, from a value to a count: what a run that is not about defects tries in a few seconds.

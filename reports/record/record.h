@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record of one run of a command, schema version 1: what was run, where, each verdict with the checks behind it,
+// The record of one run of a command, schema version 2: what was run, where, each verdict with the checks behind it,
 // and the table of planted defects. It knows nothing of engines or cases: it holds what it is told. Renderers read it,
 // and shards of a run merge (merge.h). The rule of exit codes is design.md, section 4, "Verdicts".
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,7 +21,7 @@ class RecordError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-inline constexpr int64_t kRecordSchema = 1;
+inline constexpr int64_t kRecordSchema = 2;
 inline constexpr uint64_t kMaxRecordBytes = uint64_t{256} << 20;
 
 enum class Verdict { kPass, kFail, kError, kUnsupported, kNotRun, kVacuous };
@@ -39,6 +40,18 @@ struct CheckRecord {
   friend bool operator==(const CheckRecord&, const CheckRecord&) = default;
 };
 
+// What a failed case was made smaller to.
+struct ShrunkRecord {
+  std::string reduced = {};    // "data 8 → 2, steps 60 → 1"; empty: nothing smaller failed for the same reason
+  int64_t tried = 0;           // smaller cases that were run
+  double seconds = 0;          // all in all
+  bool finished = false;       // false: time was up, or it was interrupted, while smaller cases were left to try
+  std::string message = {};    // what the smallest says, as `message` of a case
+  std::string reproduce = {};  // one command line, which has been run; empty: none has
+  std::string note = {};       // why there is no line although it was reduced
+  friend bool operator==(const ShrunkRecord&, const ShrunkRecord&) = default;
+};
+
 struct CaseRecord {
   std::string id = {};
   Verdict verdict = Verdict::kPass;
@@ -51,6 +64,7 @@ struct CaseRecord {
   double seconds = 0;
   int64_t steps = 0;
   int64_t ranks = 0;
+  std::optional<ShrunkRecord> shrunk = {};  // of the first failed case of each reason
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
 };
 

@@ -44,6 +44,12 @@ void ValidateCase(const CaseRecord& entry, const std::string& path) {
          "a finite number, at least 0");
   DemandAtLeast(entry.steps, 0, path + ".steps");
   DemandAtLeast(entry.ranks, 0, path + ".ranks");
+  if (entry.shrunk) {
+    const double seconds = entry.shrunk->seconds;
+    Demand(std::isfinite(seconds) && seconds >= 0, path + ".shrunk.seconds", std::to_string(seconds),
+           "a finite number, at least 0");
+    DemandAtLeast(entry.shrunk->tried, 0, path + ".shrunk.tried");
+  }
   for (size_t i = 0; i < entry.checks.size(); ++i) {
     DemandAtLeast(entry.checks[i].compared, 0, path + ".checks[" + std::to_string(i) + "].compared");
   }
@@ -92,6 +98,19 @@ OrderedJson ToNode(const std::map<std::string, std::string>& map) {
   return node;
 }
 
+OrderedJson ToNode(const std::optional<ShrunkRecord>& shrunk) {
+  if (!shrunk) return nullptr;
+  OrderedJson node = OrderedJson::object();
+  node["reduced"] = shrunk->reduced;
+  node["tried"] = shrunk->tried;
+  node["seconds"] = shrunk->seconds;
+  node["finished"] = shrunk->finished;
+  node["message"] = shrunk->message;
+  node["reproduce"] = shrunk->reproduce;
+  node["note"] = shrunk->note;
+  return node;
+}
+
 OrderedJson ToNode(const CaseRecord& entry) {
   OrderedJson node = OrderedJson::object();
   node["id"] = entry.id;
@@ -105,6 +124,7 @@ OrderedJson ToNode(const CaseRecord& entry) {
   node["seconds"] = entry.seconds;
   node["steps"] = entry.steps;
   node["ranks"] = entry.ranks;
+  node["shrunk"] = ToNode(entry.shrunk);
   return node;
 }
 
@@ -210,6 +230,7 @@ class Field {
     if (!node_.is_number()) Reject("a number");
     return node_.get<double>();
   }
+  bool IsNull() const { return node_.is_null(); }
   // One of an enum's names; the enum's values count from 0 to `last`.
   template <typename Enum>
   Enum NameOf(Enum last) const {
@@ -243,9 +264,21 @@ CheckRecord ReadCheck(const Field& field) {
           .detail = field["detail"].String()};
 }
 
+std::optional<ShrunkRecord> ReadShrunk(const Field& field) {
+  if (field.IsNull()) return std::nullopt;
+  field.DemandKeys({"reduced", "tried", "seconds", "finished", "message", "reproduce", "note"});
+  return ShrunkRecord{.reduced = field["reduced"].String(),
+                      .tried = field["tried"].Int(),
+                      .seconds = field["seconds"].Number(),
+                      .finished = field["finished"].Bool(),
+                      .message = field["message"].String(),
+                      .reproduce = field["reproduce"].String(),
+                      .note = field["note"].String()};
+}
+
 CaseRecord ReadCase(const Field& field) {
   field.DemandKeys({"id", "verdict", "expected_unsupported", "engine", "axes", "checks", "message", "reproduce",
-                    "seconds", "steps", "ranks"});
+                    "seconds", "steps", "ranks", "shrunk"});
   return {.id = field["id"].String(),
           .verdict = field["verdict"].NameOf(Verdict::kVacuous),
           .expected_unsupported = field["expected_unsupported"].Bool(),
@@ -256,7 +289,8 @@ CaseRecord ReadCase(const Field& field) {
           .reproduce = field["reproduce"].String(),
           .seconds = field["seconds"].Number(),
           .steps = field["steps"].Int(),
-          .ranks = field["ranks"].Int()};
+          .ranks = field["ranks"].Int(),
+          .shrunk = ReadShrunk(field["shrunk"])};
 }
 
 DefectRecord ReadDefect(const Field& field) {
