@@ -16,6 +16,7 @@ import unittest
 
 PLUMBLINE, DEFECTS = sys.argv[1:3]
 MIN_DEFECTS = {"exact": 62, "gpt2": 58}
+MIN_HYPOTHESES = 67  # defects whose edit names one
 
 
 def listed_defects():
@@ -75,6 +76,51 @@ class Disagreements(unittest.TestCase):
         self.assertEqual(["G1: tried, not listed"], disagreements({}, [{"id": "G1"}]))
 
 
+def place_is_named(defect):
+    return bool(re.search(r"\b(step|rank) [0-9]|\btensor [\w.]*\w", defect["expect"]))
+
+
+def place_is_right(defect):
+    """Every kind of thing that the edit names is, of several with "or", one of them."""
+    expect, place = defect["expect"], defect["divergence"]
+    named = {word: re.findall(r"\b%s ([0-9]+)" % word, expect) + re.findall(r"\b%s [0-9]+ or ([0-9]+)" % word, expect)
+             for word in ("step", "rank")}
+    tensors = re.findall(r"\btensor ([\w.]*\w)", expect)
+    return bool(place) and (not named["step"] or str(place["step"]) in named["step"]) \
+        and (not named["rank"] or [str(rank) for rank in place["ranks"]] in [[rank] for rank in named["rank"]]) \
+        and (not tensors or place["tensor"] in tensors)
+
+
+def hypothesis_is_right(defect):
+    """The one that the edit names fits, and none fits better."""
+    fitting = [h for h in (defect["divergence"] or {"hypotheses": []})["hypotheses"] if h["fits"]]
+    return any(h["name"] == defect["hypothesis"] and h["residual"] <= fitting[0]["residual"] for h in fitting)
+
+
+class Places(unittest.TestCase):
+    """The counting itself, on records made here."""
+
+    PLACE = {"step": 2, "ranks": [1], "tensor": "pos.weight", "hypotheses": []}
+
+    def test_all_that_is_named_must_be_right(self):
+        for expect, right in (("exact: step 2", True), ("exact: step 20", False), ("exact: step 1 or 2, rank 1", True),
+                              ("exact: step 2, rank 0", False), ("exact: tensor a or tensor pos.weight", True),
+                              ("exact: step 2, tensor a", False)):
+            defect = {"expect": expect, "divergence": self.PLACE}
+            self.assertTrue(place_is_named(defect))
+            self.assertEqual(right, place_is_right(defect), expect)
+        self.assertFalse(place_is_named({"expect": "ledger: calls, bytes"}))
+        self.assertFalse(place_is_right({"expect": "exact: step 2", "divergence": None}))
+
+    def test_a_hypothesis_must_fit_best(self):
+        one, other = {"name": "a", "fits": True, "residual": 0.01}, {"name": "b", "fits": True, "residual": 0.02}
+        for name, hypotheses, right in (("a", [one, other], True), ("b", [one, other], False), ("b", [{**other, "residual": 0.01}, one], True),
+                                        ("a", [{**one, "fits": False}], False), ("a", [], False)):
+            defect = {"hypothesis": name, "divergence": {**self.PLACE, "hypotheses": hypotheses}}
+            self.assertEqual(right, hypothesis_is_right(defect), defect)
+        self.assertFalse(hypothesis_is_right({"hypothesis": "a", "divergence": None}))
+
+
 class SelfTest(unittest.TestCase):
     def test_every_defect_is_caught_as_its_edit_says(self):
         listed = listed_defects()
@@ -87,9 +133,21 @@ class SelfTest(unittest.TestCase):
         for family, least in MIN_DEFECTS.items():
             self.assertGreaterEqual(sum(of == family for _, of in listed.values()), least, family)
         self.assertEqual(0, done.returncode)
+        self.check_diagnoses(record, done.stdout)
         self.assertTrue(record["cases"])
         self.assertEqual({"optimized (twin)"}, {case["engine"] for case in record["cases"]})
         self.assertEqual(set(MIN_DEFECTS), {case["id"].split("/")[1] for case in record["cases"]})
+
+    def check_diagnoses(self, record, printed):
+        named = [defect for defect in record["defects"] if place_is_named(defect)]
+        with_hypothesis = [defect for defect in record["defects"] if defect["hypothesis"]]
+        right, found = sum(map(place_is_right, named)), sum(map(hypothesis_is_right, with_hypothesis))
+        self.assertIn(f"place right in {right} of {len(named)} whose edit names", printed)
+        self.assertIn(f"hypothesis right in {found} of {len(with_hypothesis)} whose edit names one", printed)
+        self.assertGreaterEqual(right, 0.9 * len(named))
+        self.assertGreaterEqual(found, 0.7 * len(with_hypothesis))
+        self.assertGreaterEqual(len(with_hypothesis), MIN_HYPOTHESES)
+        self.assertEqual([], [case["id"] for case in record["cases"] if case["divergence"]])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/divergence_text.h"
 #include "conformance/engines/one_line.h"
 
 namespace plumbline::cli {
@@ -126,11 +127,32 @@ std::string Findings(const Record& record, bool verbose) {
     if (quiet && !verbose) continue;
     text += Line(entry);
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
+    text += DivergenceText(entry.divergence, "            ");
     if (!quiet) text += fmt::format("            {}\n", entry.reproduce);
     text += ShrunkText(entry.shrunk);
   }
   text += NotRun(record);
   return text.empty() ? "" : "\n" + text;
+}
+
+void MakePrintable(std::optional<reports::DivergenceRecord>& divergence) {
+  using conformance::OneLine;
+  if (!divergence) return;
+  for (std::string* text :
+       {&divergence->quantity, &divergence->tensor, &divergence->region, &divergence->undiagnosed}) {
+    *text = OneLine(*text);
+  }
+  for (reports::HypothesisRecord& hypothesis : divergence->hypotheses) {
+    hypothesis.name = OneLine(hypothesis.name);
+    hypothesis.says = OneLine(hypothesis.says);
+  }
+}
+
+void MakePrintable(std::optional<reports::ShrunkRecord>& shrunk) {
+  if (!shrunk) return;
+  for (std::string* text : {&shrunk->reduced, &shrunk->message, &shrunk->reproduce, &shrunk->note}) {
+    *text = conformance::OneLine(*text);
+  }
 }
 
 // What engines and records of strangers say, fit for a terminal: one line each, without control characters.
@@ -142,16 +164,13 @@ Record Printable(Record record) {
   for (CaseRecord& entry : record.cases) {
     for (std::string* text : {&entry.id, &entry.engine, &entry.message, &entry.reproduce}) *text = OneLine(*text);
     for (auto& [name, value] : entry.axes) value = OneLine(value);
-    if (entry.shrunk) {
-      reports::ShrunkRecord& shrunk = *entry.shrunk;
-      for (std::string* text : {&shrunk.reduced, &shrunk.message, &shrunk.reproduce, &shrunk.note}) {
-        *text = OneLine(*text);
-      }
-    }
+    MakePrintable(entry.divergence);
+    MakePrintable(entry.shrunk);
     for (reports::CheckRecord& check : entry.checks) check.detail = OneLine(check.detail);
   }
   for (reports::DefectRecord& defect : record.defects) {
-    for (std::string* text : {&defect.id, &defect.title, &defect.message}) *text = OneLine(*text);
+    for (std::string* text : {&defect.id, &defect.title, &defect.message, &defect.hypothesis}) *text = OneLine(*text);
+    MakePrintable(defect.divergence);
     for (std::string& name : defect.caught_by) name = OneLine(name);
   }
   return record;
@@ -199,8 +218,12 @@ std::string DefectTable(const Record& record) {
     if (!defect.caught_by.empty()) text += fmt::format(" (by {})", fmt::join(defect.caught_by, ", "));
     text += "\n";
     if (!defect.message.empty()) text += fmt::format("       {}\n", defect.message);
+    text += DivergenceText(defect.divergence, "       ");
+    if (defect.caught && !defect.hypothesis.empty() && !FoundHypothesis(defect)) {
+      text += fmt::format("       expected: {}\n", defect.hypothesis);
+    }
   }
-  return text;
+  return text + DiagnosisTotals(record);
 }
 
 std::string Summary(const Record& record) {

@@ -438,6 +438,11 @@ for id, entry in each(): run_one(entry, change)
             self.assertEqual(case["verdict"], "FAIL")
             self.assertIn("step 7: weight of", case["message"])
             self.assertIn("the same when run again", case["message"])
+            # The lie is in the trace alone, so the dump that the diagnosis asks for is the truth.
+            place = case["divergence"]
+            self.assertEqual((place["step"], place["quantity"], place["hypotheses"]), (7, "weight", []))
+            self.assertIn("did not diverge", place["undiagnosed"])
+        self.assertIn("first divergence: step 7, weight of", done.stdout)
         self.assertIn("./plumbline verify --seed 1 --engine", done.stdout)
 
     def test_a_failed_case_leaves_its_folder_behind(self):
@@ -515,6 +520,11 @@ def flip(step):  # each rank's slice by one, so that the changes do not cancel i
             failed = {entry["name"] for entry in case["checks"] if entry["outcome"] == "fail"}
             self.assertEqual(failed, {check} if check else set(), case["message"])
             self.assertIn(message, case["message"])
+            # Nothing is diagnosed where nothing failed; a lie in one run's output does not come back in another's.
+            self.assertEqual(case["divergence"] is None, verdict == "PASS")
+            if verdict == "FAIL":
+                self.assertTrue(case["divergence"]["undiagnosed"], case["divergence"])
+                self.assertEqual(case["divergence"]["hypotheses"], [])
         self.assertEqual(done.returncode, 0 if verdict == "PASS" else 1)
 
     def test_the_truth_passes(self):

@@ -3,6 +3,7 @@
 
 import importlib.util
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -36,6 +37,16 @@ class Parse(unittest.TestCase):
         self.assertEqual("exact", defect(HEAD + block("a;", "b;")).family)
         self.assertEqual("gpt2", defect(HEAD + "family: gpt2\n" + block("a;", "b;")).family)
 
+    def test_a_hypothesis_is_optional_and_reaches_the_table(self):
+        self.assertEqual("", defect(HEAD + block("a;", "b;")).hypothesis)
+        named = defect(HEAD + "hypothesis: sign_flipped\n" + block("a;", "b;"))
+        self.assertEqual("sign_flipped", named.hypothesis)
+        self.assertIn('"exact", "sign_flipped", &switched_on<"T1">', apply_edits.table([named]))
+
+    def test_hypotheses_are_those_of_the_diagnosis(self):
+        source = (pathlib.Path(__file__).parents[1] / "diagnosis/hypothesis.cc").read_text()
+        self.assertEqual(apply_edits.HYPOTHESES, tuple(re.findall(r'^\s+\{"([a-z_]+)"', source, re.MULTILINE)))
+
     def test_several_checks_may_be_expected(self):
         text = HEAD.replace("exact: a verdict", "gradient, loss: tensor a.weight")
         self.assertEqual("gradient, loss: tensor a.weight", defect(text + block("a;", "b;")).expect)
@@ -51,6 +62,7 @@ class Parse(unittest.TestCase):
             ("missing head", "id: T1\ntitle: a\n" + good, "field 'expect' is missing"),
             ("missing block field", HEAD + "\nfile: x.cc\nkind: statement\noriginal:\n    a;\n", "field 'replacement'"),
             ("field given twice", HEAD + "title: b\n" + good, "field 'title' is given twice"),
+            ("bad hypothesis", HEAD + "hypothesis: bad_luck\n" + good, "hypothesis 'bad_luck' is not known"),
             ("empty field", "id:\n" + good, "field 'id' is empty"),
             ("no edit", HEAD, "no edit"),
             ("kind before file", HEAD + "kind: statement\n", "comes before the first 'file'"),

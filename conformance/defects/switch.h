@@ -30,10 +30,11 @@ bool Enabled() {
 }
 
 struct Defect {
-  std::string_view id;      // "G1"
-  std::string_view title;   // what is wrong, one line
-  std::string_view expect;  // "exact, ledger: step 0": the checks one of which must fail, then what else is known
-  std::string_view family;  // of the cases that it is tried on
+  std::string_view id;          // "G1"
+  std::string_view title;       // what is wrong, one line
+  std::string_view expect;      // "exact, ledger: step 0": the checks one of which must fail, then what else is known
+  std::string_view family;      // of the cases that it is tried on
+  std::string_view hypothesis;  // that the diagnosis is to find (conformance/diagnosis/hypothesis.h); empty: none
   bool* on;
 };
 

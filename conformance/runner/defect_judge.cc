@@ -28,6 +28,17 @@ void AddName(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
+const DefectFinding* ToldFinding(const std::vector<DefectFinding>& findings) {
+  const DefectFinding* told = nullptr;
+  int weight = Weight(Verdict::kPass);
+  for (const DefectFinding& finding : findings) {
+    if (Weight(finding.judgement.verdict) <= weight) continue;
+    weight = Weight(finding.judgement.verdict);
+    told = &finding;
+  }
+  return told;
+}
+
 reports::DefectRecord JudgeDefect(const std::string& id, const std::string& title,
                                   const std::vector<DefectFinding>& findings) {
   reports::DefectRecord record;
@@ -40,9 +51,11 @@ reports::DefectRecord JudgeDefect(const std::string& id, const std::string& titl
     }
     if (judgement.engine_failed) AddName(record.caught_by, "engine");
     record.caught |= judgement.verdict == Verdict::kFail || judgement.engine_failed;
-    if (Weight(judgement.verdict) <= Weight(record.verdict)) continue;
+  }
+  if (const DefectFinding* told = ToldFinding(findings)) {
+    const Judgement& judgement = told->judgement;
     record.verdict = judgement.verdict;
-    record.message = finding.case_id + ": " + judgement.message;
+    record.message = told->case_id + ": " + judgement.message;
     record.first_step = judgement.divergence ? judgement.divergence->step : -1;
     record.tensor = judgement.divergence ? judgement.divergence->tensor : "";
   }

@@ -15,6 +15,9 @@ struct DefectFinding {
   Judgement judgement;
 };
 
+// The finding that is told of a defect: the first FAIL, else the first ERROR, else the first of another verdict.
+const DefectFinding* ToldFinding(const std::vector<DefectFinding>& findings);
+
 // Caught if a case is FAIL, or ERROR by the engine's own doing; a time-out, a missing truth or device, VACUOUS,
 // UNSUPPORTED and NOT_RUN catch nothing. caught_by names every check that failed in any case, and "engine" where the
 // engine itself stopped. Step, tensor and message are of the first FAIL, else the first ERROR.

@@ -28,6 +28,10 @@ void ExactTrial::Take(size_t, const std::filesystem::path& out_dir, const CaseOu
   Guard guard;
   const Observation seen = Observe(spec_, description_, out_dir, outcome, &guard);
   judgement_ = JudgeExact(spec_, truth_.truth(), seen);
+  if (judgement_->divergence) lead_ = Lead{*judgement_->divergence, TaskRun{spec_}};
+  if (judgement_->engine_failed) {
+    lead_ = Lead{{FirstUntraced(spec_, out_dir), "engine", "", 0, judgement_->message}};
+  }
   if (judgement_->verdict != reports::Verdict::kPass) return;
   GuardExact(spec_.model, truth_.truth().run, *seen.run, guard);
   judgement_->checks.push_back(guard.Check());

@@ -20,6 +20,7 @@ struct Judgement {
   std::optional<Divergence> divergence;
   bool no_truth = false;       // ERROR because what it would be compared with is missing
   bool engine_failed = false;  // ERROR because the engine itself refused its state, crashed or broke the protocol
+  std::optional<size_t> diverged_run = std::nullopt;  // of the trial's runs, where several
 };
 
 // Of an engine that did not end well. What this machine lacks for a case, the engine's status "environment", is

@@ -25,6 +25,15 @@ std::string HowFar(const contract::Case& spec, const std::filesystem::path& out_
 
 }  // namespace
 
+int64_t FirstUntraced(const contract::Case& spec, const std::filesystem::path& out_dir) {
+  try {
+    const contract::Trace trace = contract::ReadTrace(out_dir, 0);
+    return trace.steps.empty() ? spec.first_step : trace.steps.back().step + 1;
+  } catch (const contract::Error&) {
+    return spec.first_step;
+  }
+}
+
 Observation Observe(const contract::Case& spec, const contract::EngineDescription& description,
                     const std::filesystem::path& out_dir, const CaseOutcome& outcome, Guard* guard) {
   Observation seen{outcome, {}, std::nullopt};

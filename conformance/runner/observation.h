@@ -23,6 +23,9 @@ struct Observation {
   std::optional<RunDigest> run;  // present if the trace check passed
 };
 
+// The first step of the case that rank 0 did not trace: where an engine that did not end well stopped.
+int64_t FirstUntraced(const contract::Case& spec, const std::filesystem::path& out_dir);
+
 // Reads what the engine left in out_dir. Of an engine that did not end well the message says how far its trace goes. A
 // malformed trace is a failure of the check "trace", never an exception. With a guard, and where nothing failed, it is
 // also shown that the checks of the traces notice planted changes.

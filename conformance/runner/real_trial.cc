@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "conformance/diagnosis/first_step.h"
 #include "conformance/oracle/real_check.h"
 
 namespace plumbline::conformance {
@@ -55,8 +56,11 @@ void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
   }
 }
 
-void Add(Judgement& judgement, RealResult result) {
-  if (!judgement.divergence && result.check.outcome == CheckOutcome::kFail) {
+// `find_run` says in which run a divergence was seen.
+template <typename FindRun>
+void Add(Judgement& judgement, RealResult result, FindRun find_run) {
+  if (!judgement.divergence && result.check.outcome == CheckOutcome::kFail && result.divergence) {
+    judgement.diverged_run = find_run(*result.divergence);
     judgement.divergence = std::move(result.divergence);
   }
   Join(judgement.checks, std::move(result.check));
@@ -113,9 +117,11 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
   }
+  if (outcome.kind != CaseOutcome::Kind::kOk) run.first_untraced = FirstUntraced(run.traced, out_dir);
   if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
   judgement_ = Judge();
   if (judgement_->verdict == reports::Verdict::kPass) AddGuard(*judgement_);
+  lead_ = MakeLead();
   for (Run& seen : runs_) {
     seen.seen.reset();
     seen.sight.reset();
@@ -134,6 +140,7 @@ std::optional<Judgement> RealTrial::JudgeEnds() const {
     if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
     Judgement judgement = FromOutcome(run.seen->outcome);
     if (worst && Weight(judgement.verdict) <= Weight(worst->verdict)) continue;
+    judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
     if (run.part != Part::kTrajectory) {
       judgement.message = "run " + run.task_run.spec.id.substr(base_.id.size() + 1) + ": " + judgement.message;
     }
@@ -163,7 +170,12 @@ Judgement RealTrial::Judge() const {
 void RealTrial::AddTraceChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
     for (const CheckRecord& check : run.seen->checks) Join(judgement.checks, check);
-    if (run.sight) Join(judgement.checks, run.sight->check);
+    if (!run.sight) continue;
+    Join(judgement.checks, run.sight->check);
+    // Ranks that hold different things are seen where the step is put together.
+    if (run.sight->sight || judgement.divergence) continue;
+    judgement.divergence = Divergence{run.traced.first_step, "dump", "", 0, run.sight->check.detail};
+    judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
   }
 }
 
@@ -175,17 +187,28 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
     candidate.push_back(*run.sight->sight);
   }
   const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
-  Add(judgement, CheckGradients(base_.model, yardstick, candidate));
-  Add(judgement, CheckLosses(yardstick, candidate));
+  RealResult gradients = CheckGradients(base_.model, yardstick, candidate);
+  if (gradients.divergence) {
+    gradients.divergence->step = FirstStepOf(base_.model, yardstick, candidate, *gradients.divergence);
+  }
+  const auto run_of_step = [&](const Divergence& divergence) {
+    const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
+      return run.part == Part::kStep && run.traced.first_step == divergence.step;
+    });
+    return static_cast<size_t>(found - runs_.begin());
+  };
+  Add(judgement, std::move(gradients), run_of_step);
+  Add(judgement, CheckLosses(yardstick, candidate), run_of_step);
 }
 
 void RealTrial::AddUpdateChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
     if (!run.sight || !run.sight->sight) continue;
     const RealStart& start = *run.task_run.start;
-    Add(judgement, run.part == Part::kSkipped
-                       ? CheckSkipped(run.traced, start.state, *run.sight->sight)
-                       : CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight));
+    Add(judgement,
+        run.part == Part::kSkipped ? CheckSkipped(run.traced, start.state, *run.sight->sight)
+                                   : CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight),
+        [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); });
   }
 }
 
@@ -195,7 +218,8 @@ void RealTrial::AddRelations(Judgement& judgement) const {
   const auto compare = [&](const char* name, Part part, size_t begin, size_t count) {
     const Run* other = Find(part);
     if (!other || !other->seen->run) return;
-    Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)));
+    Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)),
+        [&](const Divergence&) { return static_cast<size_t>(other - runs_.data()); });
   };
   const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));
   compare("run to run", Part::kAgain, 0, num_saved);
@@ -231,8 +255,39 @@ void RealTrial::AddGuard(Judgement& judgement) {
 void RealTrial::AddTrajectory(Judgement& judgement) const {
   const Run& trajectory = *Find(Part::kTrajectory);
   if (!trajectory.seen->run) return;
-  Add(judgement, CheckTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(base_.config.storage),
-                                 trajectory.seen->run->Losses()));
+  Add(judgement,
+      CheckTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(base_.config.storage),
+                      trajectory.seen->run->Losses()),
+      [](const Divergence&) { return size_t{0}; });
+}
+
+std::optional<Lead> RealTrial::MakeLead() const {
+  if (judgement_->engine_failed) {
+    return Lead{{runs_[*judgement_->diverged_run].first_untraced, "engine", "", 0, judgement_->message}};
+  }
+  if (!judgement_->divergence || !judgement_->diverged_run) return std::nullopt;
+  const Run& run = runs_[*judgement_->diverged_run];
+  Lead lead{*judgement_->divergence, run.task_run};
+  lead.noise = NoiseOf(base_.model, truth_.yardstick(base_.config.storage), lead.divergence);
+  switch (run.part) {
+    case Part::kStep:
+    case Part::kUnrounded:
+    case Part::kSkipped:
+      break;
+    case Part::kTrajectory:
+      lead.run.reset();  // losses drift apart: there is no first place
+      break;
+    case Part::kResumed:
+      lead.saved = runs_[*run.task_run.resumes].task_run;
+      lead.expected = Find(Part::kTrajectory)->task_run;
+      break;
+    case Part::kAgain:
+    case Part::kRelated:
+      lead.run = Find(Part::kTrajectory)->task_run;
+      lead.expected = run.task_run;
+      break;
+  }
+  return lead;
 }
 
 }  // namespace plumbline::conformance

@@ -33,9 +33,11 @@ class RealTrial final : public Trial {
     contract::Case traced;  // what the trace must look like
     std::optional<Observation> seen;
     std::optional<SightResult> sight;
+    int64_t first_untraced = -1;  // step, of a run that did not end well
   };
 
   Judgement Judge() const;
+  std::optional<Lead> MakeLead() const;
   std::optional<Judgement> JudgeEnds() const;
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;

@@ -106,7 +106,7 @@ std::filesystem::path Schedule::CaseDir(const TaskRun& run) {
     return dir;
   };
   // A folder that says where else to begin belongs to its run alone.
-  if (run.start || run.resumes) return fresh_dir();
+  if (run.start || run.resumes || run.batches) return fresh_dir();
   const auto [entry, fresh] = case_dirs_.try_emplace(contract::ToJson(run.spec));
   if (fresh) entry->second = fresh_dir();
   return entry->second;
@@ -122,6 +122,7 @@ contract::CaseData Schedule::Data(const TaskRun& run) {
     data.real_state = run.start->state;
     data.num_updates = run.start->num_updates;
   }
+  if (run.batches) data.batches = *run.batches;
   return data;
 }
 

@@ -14,6 +14,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/defects/switch.h"
 #include "conformance/runner/defect_judge.h"
+#include "conformance/runner/diagnosis_phase.h"
 #include "conformance/runner/environment.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/lone_case_file.h"
@@ -27,7 +28,8 @@ namespace {
 
 using reports::Verdict;
 
-// Cases that failed are run once more, alone: at most this many, so that a broken engine does not double the time.
+// Cases that failed are run once more, alone, and diagnosed: at most this many, so that a broken engine does not double
+// the time.
 constexpr size_t kMaxReruns = 5;
 
 // A defect, the engine that carries it, and the cases of its family.
@@ -35,6 +37,8 @@ struct DefectRun {
   std::string id;
   std::string title;
   std::string family;
+  std::string expect;                 // of its edit
+  std::string hypothesis;             // the same
   std::vector<std::string> expected;  // checks, of which one is to catch it
   EngineProgram program;
   std::vector<std::unique_ptr<Trial>> trials;  // of defect_cases_[family]
@@ -81,6 +85,7 @@ class Verification {
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(JudgeCase(i));
     if (!stop_.stop_requested() && !options_.verdicts_only) RerunFailures(truths, record);
     for (const DefectRun& defect : defects_) record.defects.push_back(JudgeDefectRun(defect));
+    if (!stop_.stop_requested() && !options_.verdicts_only) Diagnose(record);
     if (!stop_.stop_requested() && options_.shrink_s > 0) MakeSmaller(truths, record);
     record.interrupted = stop_.stop_requested();
     reports::Finish(record, options_.require);
@@ -103,6 +108,8 @@ class Verification {
       defects_.push_back({id,
                           std::string(defect.title),
                           std::string(defect.family),
+                          std::string(defect.expect),
+                          std::string(defect.hypothesis),
                           ExpectedChecks(defect.expect),
                           {options_.engines.optimized_defects, {"--defect", id}},
                           {},
@@ -355,11 +362,44 @@ class Verification {
     return Verify(options, stop_, [](const VerifyProgress&) {}).cases.at(0);
   }
 
-  reports::DefectRecord JudgeDefectRun(const DefectRun& defect) const {
+  std::vector<DefectFinding> FindingsOf(const DefectRun& defect) const {
     std::vector<DefectFinding> findings;
     const std::vector<PlannedCase>& cases = defect_cases_.at(defect.family);
     for (size_t i = 0; i < cases.size(); ++i) findings.push_back({cases[i].id, JudgeTrial(*defect.trials[i])});
-    return JudgeDefect(defect.id, defect.title, findings);
+    return findings;
+  }
+
+  reports::DefectRecord JudgeDefectRun(const DefectRun& defect) const {
+    reports::DefectRecord record = JudgeDefect(defect.id, defect.title, FindingsOf(defect));
+    record.expect = defect.expect;
+    record.hypothesis = defect.hypothesis;
+    return record;
+  }
+
+  // First divergence and hypotheses of what failed. Runs the engine again, and the reference on parts of batches.
+  void Diagnose(reports::Record& record) {
+    DiagnosisPhase phase(source_);
+    size_t num_cases = 0;
+    for (size_t i = 0; i < record.cases.size() && num_cases < kMaxReruns; ++i) {
+      const Verdict verdict = record.cases[i].verdict;
+      if ((verdict != Verdict::kFail && verdict != Verdict::kError) || !trials_[i]) continue;
+      ++num_cases;
+      const Engine& engine = EngineOf(plan_.cases[i].role);
+      phase.Add({trials_[i].get(), &plan_.cases[i].spec.model, &engine.program, &engine.description,
+                 &record.cases[i].divergence});
+    }
+    for (size_t i = 0; i < defects_.size(); ++i) {
+      const std::vector<DefectFinding> findings = FindingsOf(defects_[i]);
+      const DefectFinding* told = ToldFinding(findings);
+      if (!told || !record.defects[i].caught) continue;
+      const auto number = static_cast<size_t>(told - findings.data());
+      phase.Add({defects_[i].trials[number].get(), &defect_cases_.at(defects_[i].family)[number].spec.model,
+                 &defects_[i].program, &switchable_.description, &record.defects[i].divergence});
+    }
+    Schedule schedule(source_, options_.work_dir / "diagnosis");
+    phase.AddRuns(reference_.program, reference_.description, schedule);
+    RunAll(schedule);
+    phase.Finish();
   }
 
   reports::Record NewRecord() const {

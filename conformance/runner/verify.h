@@ -39,7 +39,7 @@ struct VerifyOptions {
   bool all_defects = false;  // else those of kSmokeDefects
   bool first_kill = false;   // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
-  bool verdicts_only = false;  // leave out what is done about failures: runs again, making them smaller
+  bool verdicts_only = false;  // leave out what is done about failures: runs again, diagnosis, making them smaller
   double shrink_s = 0;         // seconds for making failed cases smaller; 0: not
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
   std::string reproduce_prefix;                   // "./plumbline verify --seed 1"; of plan.lone the whole line

@@ -52,6 +52,29 @@ struct ShrunkRecord {
   friend bool operator==(const ShrunkRecord&, const ShrunkRecord&) = default;
 };
 
+// What an engine may have done wrong, and how much of the divergence that leaves unexplained: 0 nothing, 1 all.
+struct HypothesisRecord {
+  std::string name = {};
+  std::string says = {};  // one line, with the numbers of the variant that fits best
+  double residual = 1;    // finite, 0 or more
+  bool fits = false;      // the residual is within the stated limit
+  friend bool operator==(const HypothesisRecord&, const HypothesisRecord&) = default;
+};
+
+// The first place, in the order in which a step computes, where an engine leaves the truth.
+struct DivergenceRecord {
+  int64_t step = -1;                              // -1: not known
+  std::string quantity = {};                      // "gradient", "moment", "master", "weight", "loss", "lr", ...
+  std::string tensor = {};                        // empty: no tensor
+  int64_t layer = -1;                             // -1: none
+  std::vector<int64_t> ranks = {};                // that hold something else; empty: not known
+  std::string region = {};                        // "elements 114 to 227 of 228"
+  std::vector<HypothesisRecord> hypotheses = {};  // best first, at most three
+  double residual_limit = 0;                      // above it a hypothesis does not fit
+  std::string undiagnosed = {};                   // why no hypothesis was tested; empty where some were
+  friend bool operator==(const DivergenceRecord&, const DivergenceRecord&) = default;
+};
+
 struct CaseRecord {
   std::string id = {};
   Verdict verdict = Verdict::kPass;
@@ -64,7 +87,8 @@ struct CaseRecord {
   double seconds = 0;
   int64_t steps = 0;
   int64_t ranks = 0;
-  std::optional<ShrunkRecord> shrunk = {};  // of the first failed case of each reason
+  std::optional<DivergenceRecord> divergence = {};  // of a case that failed
+  std::optional<ShrunkRecord> shrunk = {};          // of the first failed case of each reason
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
 };
 
@@ -77,6 +101,9 @@ struct DefectRecord {
   int64_t first_step = -1;                  // -1: none
   std::string tensor = {};
   std::string message = {};
+  std::string expect = {};  // what its edit says: checks, then what else is known ("step 0", "tensor ...", "rank 3")
+  std::string hypothesis = {};  // that its edit names; empty: none is expected
+  std::optional<DivergenceRecord> divergence = {};
   friend bool operator==(const DefectRecord&, const DefectRecord&) = default;
 };
 

@@ -39,6 +39,20 @@ bool IsUtcTime(const std::string& text) {
   return text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), fits);
 }
 
+void ValidateDivergence(const std::optional<DivergenceRecord>& divergence, const std::string& path) {
+  if (!divergence) return;
+  const auto demand = [](double value, const std::string& field) {
+    Demand(std::isfinite(value) && value >= 0, field, std::to_string(value), "a finite number, at least 0");
+  };
+  DemandAtLeast(divergence->step, -1, path + ".step");
+  DemandAtLeast(divergence->layer, -1, path + ".layer");
+  for (int64_t rank : divergence->ranks) DemandAtLeast(rank, 0, path + ".ranks");
+  demand(divergence->residual_limit, path + ".residual_limit");
+  for (const HypothesisRecord& hypothesis : divergence->hypotheses) {
+    demand(hypothesis.residual, path + ".hypotheses.residual");
+  }
+}
+
 void ValidateCase(const CaseRecord& entry, const std::string& path) {
   Demand(std::isfinite(entry.seconds) && entry.seconds >= 0, path + ".seconds", std::to_string(entry.seconds),
          "a finite number, at least 0");
@@ -50,6 +64,7 @@ void ValidateCase(const CaseRecord& entry, const std::string& path) {
            "a finite number, at least 0");
     DemandAtLeast(entry.shrunk->tried, 0, path + ".shrunk.tried");
   }
+  ValidateDivergence(entry.divergence, path + ".divergence");
   for (size_t i = 0; i < entry.checks.size(); ++i) {
     DemandAtLeast(entry.checks[i].compared, 0, path + ".checks[" + std::to_string(i) + "].compared");
   }
@@ -67,7 +82,9 @@ void Validate(const Record& record) {
   DemandAtLeast(record.listed, 0, "listed");
   for (size_t i = 0; i < record.cases.size(); ++i) ValidateCase(record.cases[i], "cases[" + std::to_string(i) + "]");
   for (size_t i = 0; i < record.defects.size(); ++i) {
-    DemandAtLeast(record.defects[i].first_step, -1, "defects[" + std::to_string(i) + "].first_step");
+    const std::string path = "defects[" + std::to_string(i) + "]";
+    DemandAtLeast(record.defects[i].first_step, -1, path + ".first_step");
+    ValidateDivergence(record.defects[i].divergence, path + ".divergence");
   }
   for (Verdict verdict : kVerdicts) DemandAtLeast(record.totals.of(verdict), 0, "totals." + std::string(Name(verdict)));
   Demand(record.exit_code >= 0 && record.exit_code <= 255, "exit_code", std::to_string(record.exit_code), "0 to 255");
@@ -76,6 +93,7 @@ void Validate(const Record& record) {
 // --- writing ---
 
 OrderedJson ToNode(const CheckRecord& check);
+OrderedJson ToNode(const HypothesisRecord& hypothesis);
 OrderedJson ToNode(const CaseRecord& entry);
 OrderedJson ToNode(const DefectRecord& defect);
 
@@ -111,6 +129,30 @@ OrderedJson ToNode(const std::optional<ShrunkRecord>& shrunk) {
   return node;
 }
 
+OrderedJson ToNode(const HypothesisRecord& hypothesis) {
+  OrderedJson node = OrderedJson::object();
+  node["name"] = hypothesis.name;
+  node["says"] = hypothesis.says;
+  node["residual"] = hypothesis.residual;
+  node["fits"] = hypothesis.fits;
+  return node;
+}
+
+OrderedJson ToNode(const std::optional<DivergenceRecord>& divergence) {
+  if (!divergence) return nullptr;
+  OrderedJson node = OrderedJson::object();
+  node["step"] = divergence->step;
+  node["quantity"] = divergence->quantity;
+  node["tensor"] = divergence->tensor;
+  node["layer"] = divergence->layer;
+  node["ranks"] = divergence->ranks;
+  node["region"] = divergence->region;
+  node["hypotheses"] = ToNodes(divergence->hypotheses);
+  node["residual_limit"] = divergence->residual_limit;
+  node["undiagnosed"] = divergence->undiagnosed;
+  return node;
+}
+
 OrderedJson ToNode(const CaseRecord& entry) {
   OrderedJson node = OrderedJson::object();
   node["id"] = entry.id;
@@ -124,6 +166,7 @@ OrderedJson ToNode(const CaseRecord& entry) {
   node["seconds"] = entry.seconds;
   node["steps"] = entry.steps;
   node["ranks"] = entry.ranks;
+  node["divergence"] = ToNode(entry.divergence);
   node["shrunk"] = ToNode(entry.shrunk);
   return node;
 }
@@ -138,6 +181,9 @@ OrderedJson ToNode(const DefectRecord& defect) {
   node["first_step"] = defect.first_step;
   node["tensor"] = defect.tensor;
   node["message"] = defect.message;
+  node["expect"] = defect.expect;
+  node["hypothesis"] = defect.hypothesis;
+  node["divergence"] = ToNode(defect.divergence);
   return node;
 }
 
@@ -276,9 +322,32 @@ std::optional<ShrunkRecord> ReadShrunk(const Field& field) {
                       .note = field["note"].String()};
 }
 
+HypothesisRecord ReadHypothesis(const Field& field) {
+  field.DemandKeys({"name", "says", "residual", "fits"});
+  return {.name = field["name"].String(),
+          .says = field["says"].String(),
+          .residual = field["residual"].Number(),
+          .fits = field["fits"].Bool()};
+}
+
+std::optional<DivergenceRecord> ReadDivergence(const Field& field) {
+  if (field.IsNull()) return std::nullopt;
+  field.DemandKeys(
+      {"step", "quantity", "tensor", "layer", "ranks", "region", "hypotheses", "residual_limit", "undiagnosed"});
+  return DivergenceRecord{.step = field["step"].Int(),
+                          .quantity = field["quantity"].String(),
+                          .tensor = field["tensor"].String(),
+                          .layer = field["layer"].Int(),
+                          .ranks = field["ranks"].Array([](const Field& rank) { return rank.Int(); }),
+                          .region = field["region"].String(),
+                          .hypotheses = field["hypotheses"].Array(ReadHypothesis),
+                          .residual_limit = field["residual_limit"].Number(),
+                          .undiagnosed = field["undiagnosed"].String()};
+}
+
 CaseRecord ReadCase(const Field& field) {
   field.DemandKeys({"id", "verdict", "expected_unsupported", "engine", "axes", "checks", "message", "reproduce",
-                    "seconds", "steps", "ranks", "shrunk"});
+                    "seconds", "steps", "ranks", "divergence", "shrunk"});
   return {.id = field["id"].String(),
           .verdict = field["verdict"].NameOf(Verdict::kVacuous),
           .expected_unsupported = field["expected_unsupported"].Bool(),
@@ -290,11 +359,13 @@ CaseRecord ReadCase(const Field& field) {
           .seconds = field["seconds"].Number(),
           .steps = field["steps"].Int(),
           .ranks = field["ranks"].Int(),
+          .divergence = ReadDivergence(field["divergence"]),
           .shrunk = ReadShrunk(field["shrunk"])};
 }
 
 DefectRecord ReadDefect(const Field& field) {
-  field.DemandKeys({"id", "title", "caught", "verdict", "caught_by", "first_step", "tensor", "message"});
+  field.DemandKeys({"id", "title", "caught", "verdict", "caught_by", "first_step", "tensor", "message", "expect",
+                    "hypothesis", "divergence"});
   return {.id = field["id"].String(),
           .title = field["title"].String(),
           .caught = field["caught"].Bool(),
@@ -302,7 +373,10 @@ DefectRecord ReadDefect(const Field& field) {
           .caught_by = field["caught_by"].Array([](const Field& name) { return name.String(); }),
           .first_step = field["first_step"].Int(),
           .tensor = field["tensor"].String(),
-          .message = field["message"].String()};
+          .message = field["message"].String(),
+          .expect = field["expect"].String(),
+          .hypothesis = field["hypothesis"].String(),
+          .divergence = ReadDivergence(field["divergence"])};
 }
 
 VerdictTotals ReadTotals(const Field& field) {

@@ -44,6 +44,18 @@ inline Record ExampleRecord() {
                             .message = "differs at step 0 in embed.weight",
                             .reproduce = "./plumbline verify --case-file failures/x/shrunk.json",
                             .note = "none"};
+  record.cases[1].divergence = {.step = 3,
+                                .quantity = "gradient",
+                                .tensor = "layers.1.mlp.down",
+                                .layer = 1,
+                                .ranks = {0, 2},
+                                .region = "elements 114 to 227 of 228",
+                                .hypotheses = {{.name = "missing_rank",
+                                                .says = "a rank's share is missing: rank 2",
+                                                .residual = 0.25,
+                                                .fits = true}},
+                                .residual_limit = 0.5,
+                                .undiagnosed = ""};
   record.cases[3].expected_unsupported = true;
   record.cases.push_back(second);
   record.defects = {{.id = "G1",
@@ -53,7 +65,10 @@ inline Record ExampleRecord() {
                      .caught_by = {"weights", "gradients"},
                      .first_step = 0,
                      .tensor = "embed.weight",
-                     .message = "differs"}};
+                     .message = "differs",
+                     .expect = "weights: step 0",
+                     .hypothesis = "factor_ranks",
+                     .divergence = DivergenceRecord{.step = 0, .quantity = "loss", .undiagnosed = "a number"}}};
   record.listed = 7;
   Finish(record, false);
   return record;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report says of a first divergence: where it is, and which hypotheses explain it how well. And the count over
+// planted defects of how often both are what their edits say. No judgement: neither changes a verdict.
+#pragma once
+
+#include <string>
+
+#include "reports/record/record.h"
+
+namespace plumbline::cli {
+
+// Lines that begin with `indent`; empty without a divergence.
+std::string DivergenceText(const std::optional<reports::DivergenceRecord>& divergence, const std::string& indent);
+
+// Whether the place is what the edit's `expect` names: every "step N", "tensor NAME" and "rank N" in it, of several
+// with "or" one each. `named` is false where it names none of them.
+struct PlaceVerdict {
+  bool named = false;
+  bool right = false;
+};
+PlaceVerdict JudgePlace(const reports::DefectRecord& defect);
+
+// The best hypothesis fits and is the expected one, or fits as well as the best.
+bool FoundHypothesis(const reports::DefectRecord& defect);
+
+// "Named: step, tensor and rank of 60 of 62 ...; hypothesis of 40 of 50 ..."
+std::string DiagnosisTotals(const reports::Record& record);
+
+}  // namespace plumbline::cli

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/divergence_text.h"
+
+#include <gtest/gtest.h>
+
+namespace plumbline::cli {
+namespace {
+
+using reports::DefectRecord;
+using reports::DivergenceRecord;
+
+DivergenceRecord Example() {
+  return {.step = 2,
+          .quantity = "gradient",
+          .tensor = "layers.1.mlp.down",
+          .layer = 1,
+          .ranks = {0, 3},
+          .region = "row 1 of 5",
+          .hypotheses = {{.name = "missing_rank", .says = "a share is missing", .residual = 0, .fits = true},
+                         {.name = "other_factor", .says = "by 0.7", .residual = 0.25, .fits = false}},
+          .residual_limit = 0.05,
+          .undiagnosed = ""};
+}
+
+TEST(DivergenceText, SaysWhereAndWhatFits) {
+  EXPECT_EQ(DivergenceText(Example(), "  "),
+            "  first divergence: step 2, gradient of layers.1.mlp.down, layer 1, ranks 0, 3, row 1 of 5\n"
+            "  fits:    missing_rank (residual 0): a share is missing\n"
+            "  nearest: other_factor (residual 0.25): by 0.7\n");
+  EXPECT_EQ(DivergenceText(std::nullopt, "  "), "");
+}
+
+TEST(DivergenceText, SaysThatNoneFitsWithTheLimit) {
+  DivergenceRecord none = Example();
+  none.hypotheses.erase(none.hypotheses.begin());
+  EXPECT_NE(DivergenceText(none, "").find("none of the hypotheses fits (residual above 0.05)\n"), std::string::npos);
+  none.undiagnosed = "the engine stopped";
+  EXPECT_NE(DivergenceText(none, "").find("no hypothesis was tested: the engine stopped\n"), std::string::npos);
+}
+
+DefectRecord Defect(const std::string& expect) {
+  DefectRecord defect;
+  defect.caught = true;
+  defect.expect = expect;
+  defect.divergence = Example();
+  return defect;
+}
+
+TEST(DivergenceText, APlaceIsRightOnlyIfAllThatIsNamedIs) {
+  EXPECT_TRUE(JudgePlace(Defect("exact: gradient, step 2, tensor layers.1.mlp.down")).right);
+  EXPECT_TRUE(JudgePlace(Defect("exact: step 1 or 2")).right);
+  EXPECT_TRUE(JudgePlace(Defect("exact: tensor a.b or tensor layers.1.mlp.down")).right);
+  EXPECT_FALSE(JudgePlace(Defect("exact: step 20")).right);
+  EXPECT_FALSE(JudgePlace(Defect("exact: step 2, tensor layers.1.mlp.up")).right);
+  EXPECT_FALSE(JudgePlace(Defect("exact: step 2, rank 3")).right);  // it named two
+  DefectRecord one_rank = Defect("exact: step 2, rank 3");
+  one_rank.divergence->ranks = {3};
+  EXPECT_TRUE(JudgePlace(one_rank).right);
+  EXPECT_FALSE(JudgePlace(Defect("exact: anywhere")).named);
+  DefectRecord unknown = Defect("exact: step 2");
+  unknown.divergence.reset();
+  EXPECT_TRUE(JudgePlace(unknown).named);
+  EXPECT_FALSE(JudgePlace(unknown).right);
+}
+
+TEST(DivergenceText, AHypothesisIsFoundIfItFitsAndNoneIsBetter) {
+  DefectRecord defect = Defect("exact: step 2");
+  defect.hypothesis = "missing_rank";
+  EXPECT_TRUE(FoundHypothesis(defect));
+  defect.hypothesis = "other_factor";
+  EXPECT_FALSE(FoundHypothesis(defect));
+  defect.divergence->hypotheses[1].fits = true;
+  EXPECT_FALSE(FoundHypothesis(defect));
+  defect.divergence->hypotheses[1].residual = 0;
+  EXPECT_TRUE(FoundHypothesis(defect));
+  defect.divergence->hypotheses.front().fits = defect.divergence->hypotheses[1].fits = false;
+  EXPECT_FALSE(FoundHypothesis(defect));
+}
+
+TEST(DivergenceText, TotalsCountOnlyWhatIsNamed) {
+  reports::Record record;
+  record.defects = {Defect("exact: step 2"), Defect("exact: step 3"), Defect("exact: anywhere"),
+                    Defect("exact: step 2")};
+  record.defects[0].hypothesis = "missing_rank";
+  record.defects[1].hypothesis = "sign_flipped";
+  record.defects[3].caught = false;
+  EXPECT_EQ(DiagnosisTotals(record),
+            "Of those caught: place right in 1 of 2 whose edit names step, tensor or rank; hypothesis right in 1 of 2 "
+            "whose edit names one; none claimed in 0 of the other 1.\n");
+}
+
+}  // namespace
+}  // namespace plumbline::cli

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/diagnosis/dump.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "conformance/contract/dtype.h"
+#include "conformance/contract/model_spec.h"
+#include "conformance/contract/tensor_file.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+using contract::TensorKind;
+
+double ValueAt(const contract::HostTensor& tensor, size_t index) {
+  const auto size = static_cast<size_t>(contract::SizeBytes(tensor.dtype));
+  uint64_t bits = 0;  // files and this machine are little-endian
+  std::memcpy(&bits, tensor.data.data() + index * size, size);
+  switch (tensor.dtype) {
+    case DType::kF64:
+      return std::bit_cast<double>(bits);
+    case DType::kF32:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case DType::kBF16:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits << 16));
+    case DType::kI32:
+      return static_cast<int32_t>(static_cast<uint32_t>(bits));
+    default:
+      return static_cast<double>(static_cast<int64_t>(bits));
+  }
+}
+
+Values ValuesOf(const contract::HostTensor& tensor) {
+  Values values(static_cast<size_t>(tensor.numel()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = ValueAt(tensor, i);
+  return values;
+}
+
+std::optional<TensorKind> KindOf(std::string_view name) {
+  for (TensorKind kind : contract::kTensorKinds) {
+    if (name == contract::Name(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+// Puts "KIND/NAME@BEGIN" where it belongs.
+void Take(const contract::HostTensor& tensor, int64_t rank, const std::map<std::string, size_t, std::less<>>& index_of,
+          Dump& dump) {
+  const std::string_view text = tensor.name;
+  const size_t slash = text.find('/');
+  const size_t at = text.rfind('@');
+  if (slash == std::string_view::npos || at == std::string_view::npos || at < slash) return;
+  const std::optional<TensorKind> kind = KindOf(text.substr(0, slash));
+  const auto found = index_of.find(text.substr(slash + 1, at - slash - 1));
+  int64_t begin = 0;
+  const char* const end = text.data() + text.size();
+  if (!kind || found == index_of.end() || std::from_chars(text.data() + at + 1, end, begin).ptr != end) return;
+  dump.slices[static_cast<int>(*kind)][found->second].push_back({rank, begin, ValuesOf(tensor)});
+}
+
+double Distance(const DumpedSlice& slice, const Values& truth) {
+  double squares = 0;
+  for (size_t i = 0; i < slice.values.size(); ++i) {
+    const size_t at = static_cast<size_t>(slice.begin) + i;
+    if (at >= truth.size()) return 0;
+    squares += (slice.values[i] - truth[at]) * (slice.values[i] - truth[at]);
+  }
+  return std::isnan(squares) ? HUGE_VAL : squares;
+}
+
+bool Same(const Values& a, const Values& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
+           return x == y || (std::isnan(x) && std::isnan(y));
+         });
+}
+
+bool Disagrees(const std::vector<DumpedSlice>& slices) {
+  for (size_t i = 1; i < slices.size(); ++i) {
+    if (slices[i].begin == slices[i - 1].begin && !Same(slices[i].values, slices[i - 1].values)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, int64_t step) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(spec.model);
+  std::map<std::string, size_t, std::less<>> index_of;
+  for (size_t i = 0; i < parameters.size(); ++i) index_of[parameters[i].name] = i;
+  Dump dump;
+  for (auto& kind : dump.slices) kind.resize(parameters.size());
+  char name[48];
+  std::snprintf(name, sizeof(name), "tensors-%06lld.safetensors", static_cast<long long>(step));
+  for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
+    const contract::TensorFile file = contract::ReadTensorFile(out_dir / ("rank" + std::to_string(rank)) / name);
+    for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, index_of, dump);
+    for (contract::StepRecord& record : contract::ReadTrace(out_dir, rank).steps) {
+      if (record.step == step) dump.records.push_back(std::move(record));
+    }
+  }
+  for (auto& kind : dump.slices) {
+    for (auto& slices : kind) {
+      std::stable_sort(slices.begin(), slices.end(), [](const DumpedSlice& a, const DumpedSlice& b) {
+        return std::tuple(a.begin, a.rank) < std::tuple(b.begin, b.rank);
+      });
+    }
+  }
+  return dump;
+}
+
+std::optional<HeldTensor> Assemble(const std::vector<DumpedSlice>& slices, int64_t numel, const Values& truth) {
+  HeldTensor whole;
+  size_t next = 0;
+  while (next < slices.size()) {
+    const auto covered = static_cast<int64_t>(whole.values.size());
+    const DumpedSlice* farthest = &slices[next];
+    for (; next < slices.size() && slices[next].begin == farthest->begin; ++next) {
+      if (slices[next].values.size() != farthest->values.size()) return std::nullopt;
+      if (Distance(slices[next], truth) > Distance(*farthest, truth)) farthest = &slices[next];
+    }
+    if (farthest->begin != covered) return std::nullopt;
+    whole.values.insert(whole.values.end(), farthest->values.begin(), farthest->values.end());
+    whole.held.push_back({farthest->rank, covered, static_cast<int64_t>(whole.values.size())});
+  }
+  if (static_cast<int64_t>(whole.values.size()) != numel) return std::nullopt;
+  return whole;
+}
+
+std::optional<Disagreement> FirstDisagreement(const Dump& dump) {
+  for (TensorKind kind : contract::kTensorKinds) {
+    const auto& tensors = dump.slices[static_cast<int>(kind)];
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const size_t tensor = kind == TensorKind::kGradient ? tensors.size() - 1 - i : i;
+      if (Disagrees(tensors[tensor])) return Disagreement{kind, tensor};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<int64_t> DifferingRanks(const std::vector<DumpedSlice>& slices, const Values& truth, double tolerance) {
+  std::set<int64_t> ranks;
+  for (const DumpedSlice& slice : slices) {
+    for (size_t i = 0; i < slice.values.size(); ++i) {
+      const size_t at = static_cast<size_t>(slice.begin) + i;
+      if (at < truth.size() && std::abs(slice.values[i] - truth[at]) <= tolerance) continue;
+      ranks.insert(slice.rank);
+      break;
+    }
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+double GradientNorm(const Dump& dump) {
+  double squares = 0;
+  for (const auto& slices : dump.slices[static_cast<int>(TensorKind::kGradient)]) {
+    int64_t covered = 0;
+    for (const DumpedSlice& slice : slices) {
+      if (slice.begin < covered) continue;
+      for (double value : slice.values) squares += value * value;
+      covered = slice.begin + static_cast<int64_t>(slice.values.size());
+    }
+  }
+  return std::sqrt(squares);
+}
+
+std::vector<double> RankGradientNorms(const Dump& dump, int64_t num_ranks) {
+  std::vector<double> norms(static_cast<size_t>(num_ranks));
+  for (const auto& slices : dump.slices[static_cast<int>(TensorKind::kGradient)]) {
+    for (const DumpedSlice& slice : slices) {
+      for (double value : slice.values) norms[static_cast<size_t>(slice.rank)] += value * value;
+    }
+  }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+}  // namespace plumbline::conformance

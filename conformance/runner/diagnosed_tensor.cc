@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Diagnosis that is about a tensor: evidence from dumps, states and the reference; place; hypotheses.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "conformance/diagnosis/ranking.h"
+#include "conformance/diagnosis/region.h"
+#include "conformance/oracle/update_formula.h"
+#include "conformance/runner/diagnosis.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::TensorKind;
+
+Values ToDouble(const auto& values) { return {values.begin(), values.end()}; }
+
+double Norm(const Values& values) {
+  double squares = 0;
+  for (double value : values) squares += value * value;
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+std::optional<TensorState> Diagnosis::StateBefore(size_t tensor) const {
+  if (reference_) {
+    if (std::optional<TensorState> before = reference_->Before(tensor)) return before;
+  } else if (const Dump* dump = candidate_->dump(expected_run_, step() - 1)) {
+    const auto whole = [&](TensorKind kind) {
+      const int64_t numel = contract::Parameters(model_)[tensor].numel();
+      const std::optional<HeldTensor> held = Assemble(dump->of(kind, tensor), numel, {});
+      return held ? held->values : Values{};
+    };
+    return TensorState{whole(TensorKind::kMaster), whole(TensorKind::kMoment), whole(TensorKind::kSecondMoment)};
+  }
+  if (lead_.run->start) {
+    const contract::RealParameterState& start = lead_.run->start->state[tensor];
+    return TensorState{ToDouble(start.master), ToDouble(start.moment), ToDouble(start.second_moment)};
+  }
+  if (step() != spec().first_step) return std::nullopt;
+  return InitialState(tensor);
+}
+
+TensorState Diagnosis::InitialState(size_t tensor) const {
+  if (model_.is_exact()) {
+    const auto state = contract::MakeInitialState(model_.exact(), spec().config.optimizer, spec().seed);
+    return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), {}};
+  }
+  const auto state = contract::MakeInitialRealState(model_.gpt2(), spec().config, spec().seed);
+  return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), ToDouble(state[tensor].second_moment)};
+}
+
+UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const {
+  const contract::RunConfig& config = spec().config;
+  UpdateRecipe recipe;
+  recipe.optimizer = config.optimizer;
+  recipe.storage = config.storage;
+  recipe.t = lead_.run->start ? lead_.run->start->num_updates + 1 : step() + 1;
+  if (model_.is_exact()) {
+    recipe.weight_bound = model_.exact().weight_bound;
+    return recipe;
+  }
+  const size_t group = GroupOf(config, parameter.name);
+  recipe.params = config.params;
+  recipe.params.lr = ScheduledLr(config, step())[group].value;
+  if (group > 0) {
+    recipe.params.weight_decay = config.groups[group - 1].weight_decay.value_or(config.params.weight_decay);
+  }
+  recipe.clip_factor = ClippingOf(config.gradient_clipping, gradient_norm).factor;
+  return recipe;
+}
+
+namespace {
+
+// The numbers of other groups in this step, and of this group in steps that an engine may have counted.
+void AddNeighbours(const contract::Case& spec, int64_t step, Evidence& evidence) {
+  const contract::RunConfig& config = spec.config;
+  const size_t own = GroupOf(config, evidence.parameter.name);
+  const auto lrs = ScheduledLr(config, step);
+  for (size_t group = 0; group < lrs.size(); ++group) {
+    if (group == own) continue;
+    UpdateRecipe recipe = evidence.recipe;
+    recipe.params.lr = lrs[group].value;
+    recipe.params.weight_decay = group == 0
+                                     ? config.params.weight_decay
+                                     : config.groups[group - 1].weight_decay.value_or(config.params.weight_decay);
+    evidence.neighbours.emplace_back("of group " + std::to_string(group), recipe);
+  }
+  if (own > 0) {
+    UpdateRecipe recipe = evidence.recipe;
+    recipe.params.weight_decay = config.params.weight_decay;
+    evidence.neighbours.emplace_back("of the optimizer, without the group's", recipe);
+  }
+  const int64_t accumulation = config.accumulation_steps;
+  for (int64_t other : {step + 1, step - 1, step * accumulation, (step + 1) * accumulation - 1, step + 2, step - 2}) {
+    if (other < 0 || other == step) continue;
+    UpdateRecipe recipe = evidence.recipe;
+    recipe.params.lr = ScheduledLr(config, other)[own].value;
+    evidence.neighbours.emplace_back("of step " + std::to_string(other), recipe);
+  }
+}
+
+}  // namespace
+
+// Gradients have the reference's, or the expected run's, as their truth; what follows the gradient has the formula's,
+// from what the engine says that it used.
+void Diagnosis::AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const {
+  const int64_t numel = evidence.parameter.numel();
+  const auto whole = [&](const Dump& of, TensorKind kind) {
+    const std::optional<HeldTensor> held = Assemble(of.of(kind, found.tensor), numel, {});
+    return held ? held->values : Values{};
+  };
+  if (reference_) {
+    evidence.gradient = reference_->Truth(TensorKind::kGradient, found.tensor);
+    evidence.shares = reference_->Shares(found.tensor);
+    evidence.share_tokens = reference_->share_tokens();
+    evidence.changed = reference_->Changed(found.tensor);
+  }
+  if (found.kind != TensorKind::kGradient) {
+    evidence.used_gradient = whole(dump, TensorKind::kGradient);
+    evidence.gradient = evidence.used_gradient;
+  }
+  if (lead_.expected) {
+    const Dump* expected = candidate_->dump(expected_run_, step());
+    if (expected) evidence.truth = whole(*expected, found.kind);
+  } else if (found.kind == TensorKind::kGradient) {
+    evidence.truth = evidence.gradient;
+  } else if (model_.is_exact()) {
+    evidence.truth = reference_->Truth(found.kind, found.tensor);
+  } else if (evidence.parameter.frozen) {
+    evidence.truth = evidence.before.master;
+    if (found.kind == TensorKind::kWeight) {
+      for (double& value : evidence.truth) value = WorkingWeight(evidence.recipe, value);
+    }
+  } else if (found.kind == TensorKind::kWeight) {
+    evidence.truth = whole(dump, TensorKind::kMaster);
+    for (double& value : evidence.truth) value = WorkingWeight(evidence.recipe, value);
+  } else {
+    evidence.truth = AfterUpdate(evidence.recipe, evidence.before, evidence.used_gradient, found.kind);
+  }
+}
+
+Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
+  Evidence evidence;
+  evidence.is_exact = model_.is_exact();
+  evidence.parameter = contract::Parameters(model_)[found.tensor];
+  evidence.kind = found.kind;
+  evidence.num_ranks = spec().config.data_degree;
+  evidence.num_accumulation_steps = spec().config.accumulation_steps;
+  evidence.whole_norm = GradientNorm(dump);
+  evidence.clipping = spec().config.gradient_clipping;
+  evidence.rank_norms = RankGradientNorms(dump, spec().config.world_size());
+  evidence.before = StateBefore(found.tensor).value_or(TensorState{});
+  evidence.initial = InitialState(found.tensor);
+  evidence.recipe = RecipeOf(evidence.parameter, evidence.whole_norm);
+  AddTruth(found, dump, evidence);
+  if (!evidence.is_exact) AddNeighbours(spec(), step(), evidence);
+  if (auto held = Assemble(dump.of(found.kind, found.tensor), evidence.parameter.numel(), evidence.truth)) {
+    evidence.candidate = std::move(held->values);
+    evidence.held = std::move(held->held);
+  }
+  if (!evidence.is_exact) {
+    constexpr double kRounding = 0x1p-23;  // of fp32, of what is stored; a candidate may be much larger than the truth
+    const double stored = std::max(Norm(evidence.truth), Norm(evidence.candidate));
+    evidence.noise = found.kind == TensorKind::kGradient && !lead_.expected ? lead_.noise : kRounding * stored;
+  }
+  return evidence;
+}
+
+reports::DivergenceRecord Diagnosis::FinishTensor(const Found& found, const Dump& dump,
+                                                  reports::DivergenceRecord record) const {
+  const Evidence evidence = EvidenceOf(found, dump);
+  record.quantity = contract::Name(found.kind);
+  record.tensor = evidence.parameter.name;
+  record.layer = LayerOf(record.tensor);
+  if (evidence.truth.empty() || evidence.truth.size() != evidence.candidate.size()) {
+    record.undiagnosed = reference_ && !reference_->error().empty() ? "the reference: " + reference_->error()
+                                                                    : "the dump does not hold the tensor whole";
+    return record;
+  }
+  const double tolerance = DifferenceTolerance(evidence.candidate, evidence.truth, evidence.noise);
+  record.region = DescribeRegion(evidence.parameter, evidence.candidate, evidence.truth, tolerance);
+  record.ranks = DifferingRanks(dump.of(found.kind, found.tensor), evidence.truth, tolerance);
+  if (record.ranks.empty()) {
+    record.undiagnosed = "it did not diverge when it was run again";
+    return record;
+  }
+  Rank(evidence, record);
+  return record;
+}
+
+}  // namespace plumbline::conformance
