@@ -2,6 +2,7 @@
 #include "conformance/cases/shrink_axes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "conformance/cases/lone_case.h"
@@ -26,8 +27,16 @@ Values Range(int64_t first, int64_t end, int64_t step = 1) {
 
 Values OffIf(bool on) { return on ? Values{0} : Values{}; }
 
-// B = m A R holds again after one of them has changed.
-void SetMicroBatch(RunConfig& config) {
+// What the batch is a multiple of.
+int64_t BatchUnit(const Case& spec) {
+  const int64_t parts = spec.config.data_degree * spec.config.accumulation_steps;
+  return spec.model.is_exact() ? parts : std::lcm(parts, kOtherPlainMicroBatches);
+}
+
+// B = m A R holds again after A or R has changed: of as few samples less as that needs.
+void FitBatch(Case& spec) {
+  RunConfig& config = spec.config;
+  config.train_batch_size -= config.train_batch_size % BatchUnit(spec);
   config.micro_batch_size = config.train_batch_size / (config.data_degree * config.accumulation_steps);
 }
 
@@ -53,7 +62,7 @@ ShrinkAxis Data() {
           [](const Case& spec) { return Range(1, spec.config.data_degree); },
           [](Case& spec, int64_t value) {
             spec.config.data_degree = value;
-            SetMicroBatch(spec.config);
+            FitBatch(spec);
           }};
 }
 
@@ -68,7 +77,7 @@ ShrinkAxis Accumulation() {
           [](const Case& spec) { return Range(1, spec.config.accumulation_steps); },
           [](Case& spec, int64_t value) {
             spec.config.accumulation_steps = value;
-            SetMicroBatch(spec.config);
+            FitBatch(spec);
           }};
 }
 
@@ -168,13 +177,10 @@ ShrinkAxis Width() {
 
 ShrinkAxis Batch() {
   return {"batch", [](const Case& spec) { return spec.config.train_batch_size; },
-          [](const Case& spec) {
-            const int64_t parts = spec.config.data_degree * spec.config.accumulation_steps;
-            return Range(parts, spec.config.train_batch_size, parts);
-          },
+          [](const Case& spec) { return Range(BatchUnit(spec), spec.config.train_batch_size, BatchUnit(spec)); },
           [](Case& spec, int64_t value) {
             spec.config.train_batch_size = value;
-            SetMicroBatch(spec.config);
+            FitBatch(spec);
           }};
 }
 

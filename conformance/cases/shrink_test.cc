@@ -111,6 +111,25 @@ TEST(ShrinkAxes, KeyAndValueHeadsStayGroupedWhileTheyCan) {
   EXPECT_EQ(WithValue(spec, AxisOf("heads"), 1)->model.exact().kv_heads, 1);
 }
 
+TEST(ShrinkAxes, ADegreeThatDoesNotDivideTheBatchTakesSamplesAlong) {
+  Case spec = Listed("exact/dense-v19/data3");
+  spec.config.accumulation_steps = 1;
+  spec.config.train_batch_size = 3;
+  spec.config.micro_batch_size = 1;
+  const Case two = WithValue(spec, AxisOf("data"), 2).value();
+  EXPECT_EQ(two.config.train_batch_size, 2);
+  EXPECT_EQ(two.config.micro_batch_size, 1);
+  spec.config.train_batch_size = 24;
+  spec.config.micro_batch_size = 8;
+  EXPECT_EQ(WithValue(spec, AxisOf("data"), 2)->config.train_batch_size, 24) << "nor where it divides";
+  Case real = Listed("gpt2/untied-sgd/data3");
+  real.config.accumulation_steps = 1;
+  real.config.train_batch_size = 12;
+  real.config.micro_batch_size = 4;
+  EXPECT_EQ(WithValue(real, AxisOf("data"), 2)->config.train_batch_size, 12);
+  EXPECT_TRUE(SmallerValues(real, AxisOf("batch")).empty()) << "3 ranks, and 4 micro-batches of the plain engine";
+}
+
 TEST(ShrinkAxes, ReductionsNameTheAxesThatDiffer) {
   const Case spec = Listed("exact/dense-v19/data8");
   EXPECT_EQ(Reductions(spec, spec), "");
@@ -156,6 +175,7 @@ TEST(Shrink, FindsExactlyWhatAFailureNeeds) {
   const std::vector<Need> needs = {
       {"exact/dense-v19/data8", {{"data", 2}}},
       {"exact/dense-v19/data8", {{"data", 3}, {"layers", 2}, {"steps", 37}}},
+      {"exact/grouped-v5/data3-zero1-acc4", {{"data", 2}, {"zero", 1}}},  // 2 * 4 does not divide 36
       {"exact/grouped-v5", {{"accumulation", 2}, {"zero", 1}, {"heads that share keys", 2}}},
       {"exact/wide-v5", {{"bounds", 1}, {"hidden", 13}}},
       {"gpt2/tied-adamw", {{"tied head", 1}, {"steps", 2}}},
