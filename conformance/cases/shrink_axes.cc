@@ -327,9 +327,9 @@ const std::vector<ShrinkAxis>& ShrinkAxes() {
       Heads(),
       Width(),
       ModelSize<&contract::ExactSpec::hidden, &contract::Gpt2Spec::hidden, 1>("hidden"),
+      Batch(),  // before the positions: two long samples are less than six short ones
       ModelSize<&contract::ExactSpec::positions, &contract::Gpt2Spec::positions, 1>("positions"),
       ModelSize<&contract::ExactSpec::vocab, &contract::Gpt2Spec::vocab, 2>("vocabulary"),
-      Batch(),
       Bounds(),
       Dropout(),
       Frozen(),
