@@ -40,7 +40,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 std::string Where(const DivergenceRecord& divergence) {
   std::string text = divergence.step >= 0 ? fmt::format("step {}", divergence.step) : "";
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (!divergence.quantity.empty()) {
+  if (!divergence.quantity.empty() && divergence.quantity != "engine") {  // which has stopped, and has no values
     add(divergence.tensor.empty() ? divergence.quantity : divergence.quantity + " of " + divergence.tensor);
   } else if (!divergence.tensor.empty()) {
     add(divergence.tensor);

@@ -4,11 +4,11 @@
 // region is worst.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 
 #include "conformance/oracle/gradient_limit.h"
 #include "conformance/oracle/gradient_region.h"
+#include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/region_error.h"
 
@@ -19,11 +19,7 @@ using contract::TensorKind;
 using reports::CheckOutcome;
 using Sights = std::span<const StepSight>;
 
-std::string Text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", value);
-  return text;
-}
+std::string Text(double value) { return ShortText(value, 3); }
 
 const std::vector<double>& Gradient(const StepSight& sight, const GradientRegion& region) {
   return sight.of(TensorKind::kGradient)[region.tensor];

@@ -181,11 +181,11 @@ const std::vector<Mistake>& Mistakes() {
          std::vector<double>& values = Gradient(sight, "embed.weight");
          *std::max_element(values.begin(), values.end()) *= 1.3;
        }},
-      {"a NaN", "layers.0.norm1.bias", "element 3 is nan",
+      {"a NaN", "layers.0.norm1.bias", "element 3 is NaN",
        [](StepSight& sight, const StepSight&) {
          Gradient(sight, "layers.0.norm1.bias")[3] = std::numeric_limits<double>::quiet_NaN();
        }},
-      {"an Inf", "embed.weight", "element 0 is inf",
+      {"an Inf", "embed.weight", "element 0 is Inf",
        [](StepSight& sight, const StepSight&) { Gradient(sight, "embed.weight")[0] = HUGE_VAL; }},
       {"the unused parameter has a gradient, however small", "unused.weight", "and so are both plain engines",
        [](StepSight& sight, const StepSight&) { Gradient(sight, "unused.weight")[14] = 1e-30; }},

@@ -3,9 +3,9 @@
 // scalars show (docs/tolerance.md, "Losses" and "Trajectories").
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "conformance/oracle/gradient_limit.h"
+#include "conformance/oracle/number_text.h"
 #include "conformance/oracle/quantiles.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/storage_rounding.h"
@@ -24,11 +24,7 @@ double SumBound(int64_t terms) { return static_cast<double>(terms) * HalfUlp(con
 constexpr double kLossFalseAlarmRate = 1e-7;
 constexpr double kTrajectoryFalseAlarmRate = 1e-6;
 
-std::string Text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", value);
-  return text;
-}
+std::string Text(double value) { return ShortText(value, 4); }
 
 RealResult Ended(const char* check, CheckOutcome outcome, int64_t compared, const std::string& detail) {
   return {{check, outcome, compared, detail}, std::nullopt};

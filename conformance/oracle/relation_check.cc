@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "conformance/contract/strict_json.h"
+#include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
 
 namespace plumbline::conformance {
@@ -12,8 +12,6 @@ namespace {
 
 using contract::TensorKind;
 using reports::CheckOutcome;
-
-std::string Text(double value) { return std::isfinite(value) ? contract::JsonNumber(value) : "not finite"; }
 
 // A trace writes every number that is not finite as null.
 bool Same(double a, double b) { return a == b || (!std::isfinite(a) && !std::isfinite(b)); }
@@ -27,7 +25,7 @@ class StepComparison {
   std::optional<Divergence> Run(const StepDigest& expected, const StepDigest& seen) {
     Demand(expected.step == seen.step, "step", std::to_string(seen.step), std::to_string(expected.step));
     Demand(expected.tokens == seen.tokens, "tokens", std::to_string(seen.tokens), std::to_string(expected.tokens));
-    Demand(Same(expected.loss, seen.loss), "loss", Text(seen.loss), Text(expected.loss));
+    Demand(Same(expected.loss, seen.loss), "loss", TraceText(seen.loss), TraceText(expected.loss));
     for (const RankScalars& other : seen.other_scalars) {
       Demand(false, "replicas", "divided: rank " + std::to_string(other.rank) + " states other numbers than rank 0",
              "one state of all ranks");
@@ -50,8 +48,8 @@ class StepComparison {
     Demand(expected.has_value() == seen.has_value(), "lr", seen ? "reported" : "not reported",
            expected ? "a report" : "none");
     if (!expected || !seen) return;
-    Demand(Same(expected->gradient_norm, seen->gradient_norm), "gradient_norm", Text(seen->gradient_norm),
-           Text(expected->gradient_norm));
+    Demand(Same(expected->gradient_norm, seen->gradient_norm), "gradient_norm", TraceText(seen->gradient_norm),
+           TraceText(expected->gradient_norm));
     Demand(expected->skipped == seen->skipped, "skipped", seen->skipped ? "true" : "false",
            expected->skipped ? "true" : "false");
     Demand(expected->lr == seen->lr, "lr", Lrs(seen->lr), Lrs(expected->lr));
@@ -59,7 +57,7 @@ class StepComparison {
 
   static std::string Lrs(const std::vector<double>& lrs) {
     std::string text;
-    for (double lr : lrs) text += (text.empty() ? "" : ", ") + Text(lr);
+    for (double lr : lrs) text += (text.empty() ? "" : ", ") + TraceText(lr);
     return "[" + text + "]";
   }
 

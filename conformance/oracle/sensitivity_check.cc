@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "conformance/oracle/number_text.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -29,11 +31,7 @@ std::vector<Limit> LimitsOf(DType storage) {
           {"state", kExactF32}};
 }
 
-std::string Number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.10g", value);
-  return text;
-}
+std::string Number(double value) { return ShortText(value, 10); }
 
 std::string Percent(double share) {
   char text[40];

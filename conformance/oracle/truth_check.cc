@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "conformance/contract/trace.h"
+#include "conformance/oracle/number_text.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -24,9 +24,8 @@ double LargestGradient(const StepSight& sight) {
 }
 
 std::string Values(double reference, double witness, double limit) {
-  char text[160];
-  std::snprintf(text, sizeof text, "reference %.17g, witness %.17g, allowed distance %.3g", reference, witness, limit);
-  return text;
+  return "reference " + ExactText(reference) + ", witness " + ExactText(witness) + ", allowed distance " +
+         ShortText(limit, 3);
 }
 
 class TruthChecker {
@@ -49,10 +48,8 @@ class TruthChecker {
   RealResult Result() {
     if (result_.check.compared == 0) result_.check.outcome = CheckOutcome::kVacuous;
     if (result_.check.outcome == CheckOutcome::kPass) {
-      char text[120];
-      std::snprintf(text, sizeof text, "two engines in fp64 agree in %lld values, at worst to %.2g of the limit",
-                    static_cast<long long>(result_.check.compared), largest_share_);
-      result_.check.detail = text;
+      result_.check.detail = "two engines in fp64 agree in " + std::to_string(result_.check.compared) +
+                             " values, at worst to " + ShortText(largest_share_, 2) + " of the limit";
     }
     return std::move(result_);
   }

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 
-#include "conformance/contract/strict_json.h"
+#include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/storage_rounding.h"
 #include "conformance/oracle/update_formula.h"
@@ -20,8 +19,6 @@ using contract::ParameterSpec;
 using contract::RealParameterState;
 using contract::TensorKind;
 using reports::CheckOutcome;
-
-std::string Text(double value) { return std::isfinite(value) ? contract::JsonNumber(value) : std::to_string(value); }
 
 // One NaN is as good as another: conversions between types choose its sign and payload.
 bool SameBits(double a, double b) {
@@ -131,7 +128,8 @@ class UpdateCheck {
     const std::string vacuous = "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
                                 " of " + std::to_string(num_trained_) +
                                 " master weights by more than rounding: an update could not be told from none";
-    return findings_.Result(visible ? "" : vacuous, "nearest to its bound: " + nearest_ + ", " + Share() + " of it");
+    return findings_.Result(visible ? "" : vacuous,
+                            "nearest to its bound: " + nearest_ + ", " + ShortText(nearest_share_, 3) + " of it");
   }
 
  private:
@@ -147,9 +145,9 @@ class UpdateCheck {
     }
     for (size_t i = 0; i < lrs.size(); ++i) {
       if (lrs[i].Holds(after_.real.lr[i])) continue;
-      findings_.Add(
-          "lr", "",
-          "of group " + std::to_string(i) + " is " + Text(after_.real.lr[i]) + ", scheduled " + Text(lrs[i].value));
+      findings_.Add("lr", "",
+                    "of group " + std::to_string(i) + " is " + TraceText(after_.real.lr[i]) + ", scheduled " +
+                        ExactText(lrs[i].value));
     }
     CheckNorm();
   }
@@ -165,7 +163,7 @@ class UpdateCheck {
     const double norm = std::sqrt(squares);
     if (std::abs(after_.real.gradient_norm - norm) <= NormBound(numel) * norm) return;
     findings_.Add("gradient_norm", "",
-                  "is " + Text(after_.real.gradient_norm) + ", that of the gradient is " + Text(norm));
+                  "is " + TraceText(after_.real.gradient_norm) + ", that of the gradient is " + ExactText(norm));
   }
 
   UpdateRule RuleOf(const ParameterSpec& parameter) const {
@@ -225,22 +223,16 @@ class UpdateCheck {
       if (!exact) KeepNearest(kind, parameter, values[i], expected);
       if (exact ? SameBits(values[i], expected.value) : expected.Holds(values[i])) continue;
       if (++num_wrong > 1) continue;
-      first = "element " + std::to_string(i) + " is " + Text(values[i]) + ", " +
+      first = "element " + std::to_string(i) + " is " + ExactText(values[i]) + ", " +
               (kind == TensorKind::kWeight ? "the master weight rounds to "
                : parameter.frozen          ? "frozen at "
                                            : "the formula says ") +
-              Text(expected.value);
-      if (!exact) first += ", with a bound of " + Text(expected.bound);
+              ExactText(expected.value);
+      if (!exact) first += ", with a bound of " + ExactText(expected.bound);
     }
     if (num_wrong == 0) return;
     findings_.Add(std::string(contract::Name(kind)), parameter.name,
                   first + "; " + std::to_string(num_wrong) + " of " + std::to_string(values.size()) + " elements");
-  }
-
-  std::string Share() const {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.3g", nearest_share_);
-    return text;
   }
 
   void KeepNearest(TensorKind kind, const ParameterSpec& parameter, double stored, const Bounded& expected) {
@@ -269,8 +261,8 @@ void CheckUnchanged(TensorKind kind, const std::string& tensor, const std::vecto
     const double expected = kind == TensorKind::kWeight ? RoundToStorage(before[i], storage) : before[i];
     if (SameBits(after[i], expected)) continue;
     findings.Add(std::string(contract::Name(kind)), tensor,
-                 "element " + std::to_string(i) + " is " + Text(after[i]) + " after a skipped step, " + Text(expected) +
-                     " before it");
+                 "element " + std::to_string(i) + " is " + ExactText(after[i]) + " after a skipped step, " +
+                     ExactText(expected) + " before it");
     return;
   }
 }
@@ -292,7 +284,7 @@ RealResult CheckSkipped(const contract::Case& spec, const std::vector<RealParame
   if (!after.real.skipped) findings.Add("skipped", "", "the step was not skipped");
   if (std::isfinite(after.real.gradient_norm)) {
     findings.Add("gradient_norm", "",
-                 "is " + Text(after.real.gradient_norm) + "; that of a skipped step is not finite");
+                 "is " + TraceText(after.real.gradient_norm) + "; that of a skipped step is not finite");
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto unchanged = [&](TensorKind kind, const std::vector<float>& values) {

@@ -24,6 +24,7 @@ std::optional<TensorKind> KindOf(const std::string& quantity) {
 TaskRun UpTo(TaskRun run, int64_t step, const std::string& suffix) {
   run.spec.id += suffix;
   run.spec.steps = std::min(run.spec.steps, step + 1 - run.spec.first_step);
+  run.spec.save_steps.clear();
   run.resumes.reset();
   return run;
 }

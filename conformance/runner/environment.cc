@@ -6,23 +6,16 @@
 
 #include <ctime>
 #include <fstream>
+#include <iterator>
+
+#include "conformance/environment/machine_text.h"
 
 namespace plumbline::conformance {
 namespace {
 
-// The value behind `key` and `separator` in a file of such lines, without quotes; empty if there is none.
-std::string Lookup(const char* path, const std::string& key, char separator) {
+std::string Content(const char* path) {
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key)) continue;
-    const size_t at = line.find(separator);
-    if (at == std::string::npos) continue;
-    std::string value = line.substr(at + 1);
-    std::erase(value, '"');
-    const size_t begin = value.find_first_not_of(" \t");
-    return begin == std::string::npos ? "" : value.substr(begin);
-  }
-  return "";
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace
@@ -36,9 +29,9 @@ std::map<std::string, std::string> EnvironmentFingerprint() {
 #else
           {"build_mode", "debug"},
 #endif
-          {"os", Lookup("/etc/os-release", "PRETTY_NAME", '=')},
+          {"os", LookUp(Content("/etc/os-release"), "PRETTY_NAME", '=')},
           {"kernel", system.release},
-          {"cpu_model", Lookup("/proc/cpuinfo", "model name", ':')},
+          {"cpu_model", LookUp(Content("/proc/cpuinfo"), "model name", ':')},
           {"cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN))}};
 }
 

@@ -35,19 +35,26 @@ class ExactTruthTask final : public RunTask {
 // What is judged: equality with the truth, and everything that the traces alone show.
 Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Observation& seen);
 
+// Where the whole run is no failure already: adds what the run shows that resumed from its checkpoint.
+Judgement WithResumed(Judgement judgement, const contract::ModelSpec& model, const RunDigest& whole,
+                      const Observation& resumed);
+
+// An engine with the feature `save` saves near the end of its run, and its last steps are made again from there.
 class ExactTrial final : public Trial {
  public:
   // All references must outlive it.
-  ExactTrial(contract::Case spec, const contract::EngineDescription& description, const ExactTruthTask& truth)
-      : spec_(std::move(spec)), description_(description), truth_(truth) {}
+  ExactTrial(contract::Case spec, const contract::EngineDescription& description, const ExactTruthTask& truth);
 
-  std::vector<TaskRun> Runs() const override { return {{spec_}}; }
+  std::vector<TaskRun> Runs() const override;
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
 
  private:
   contract::Case spec_;
   const contract::EngineDescription& description_;
   const ExactTruthTask& truth_;
+  std::optional<Observation> whole_, resumed_;
+  Guard guard_;                  // of the whole run
+  int64_t first_untraced_ = -1;  // step, of the first run that did not end well
 };
 
 }  // namespace plumbline::conformance

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/judge.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace plumbline::conformance {
 namespace {
 
@@ -31,7 +34,36 @@ std::string MessageOf(const std::vector<CheckRecord>& checks, CheckOutcome outco
   return "";
 }
 
+int Weight(CheckOutcome outcome) {
+  switch (outcome) {
+    case CheckOutcome::kFail:
+      return 3;
+    case CheckOutcome::kVacuous:
+      return 2;
+    case CheckOutcome::kPass:
+      return 1;
+    case CheckOutcome::kNotApplicable:
+      return 0;
+  }
+  return 3;
+}
+
 }  // namespace
+
+void JoinCheck(std::vector<CheckRecord>& checks, CheckRecord check) {
+  const auto found =
+      std::find_if(checks.begin(), checks.end(), [&](const CheckRecord& entry) { return entry.name == check.name; });
+  if (found == checks.end()) {
+    checks.push_back(std::move(check));
+    return;
+  }
+  check.compared += found->compared;
+  if (Weight(check.outcome) > Weight(found->outcome)) {
+    *found = std::move(check);
+  } else {
+    found->compared = check.compared;
+  }
+}
 
 Judgement FromOutcome(const CaseOutcome& outcome) {
   Judgement judgement;

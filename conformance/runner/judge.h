@@ -27,6 +27,10 @@ struct Judgement {
 // NOT_RUN, as it is where `describe` ends with 4 for all of them.
 Judgement FromOutcome(const CaseOutcome& outcome);
 
+// Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail. A failure
+// outweighs vacuity, that a pass, and that a check that did not apply.
+void JoinCheck(std::vector<reports::CheckRecord>& checks, reports::CheckRecord check);
+
 // Of one that did: sets verdict and message from the checks. Without any check it is VACUOUS.
 void Settle(Judgement& judgement);
 

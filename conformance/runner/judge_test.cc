@@ -129,6 +129,44 @@ TEST(Judge, AsksTheCertificateForTheStorageOfTheCase) {
   EXPECT_EQ(JudgeExact(spec, truth, Seen()).verdict, Verdict::kVacuous);
 }
 
+TEST(Judge, OfARunThatResumedIsAddedToAPass) {
+  const contract::ModelSpec model = ExampleCase(1).model;
+  const Judgement whole = JudgeExact(ExampleCase(1), LiveTruth(), Seen());
+  const Judgement good = WithResumed(whole, model, *Seen().run, Seen());
+  EXPECT_EQ(good.verdict, Verdict::kPass);
+  EXPECT_EQ(good.checks.back().name, "relation");
+
+  Observation wrong = Seen();
+  wrong.run->steps[1].tensors[0][0].hash += 1;
+  const Judgement failed = WithResumed(whole, model, *Seen().run, wrong);
+  EXPECT_EQ(failed.verdict, Verdict::kFail);
+  EXPECT_NE(failed.message.find("save and resume: step 1"), std::string::npos) << failed.message;
+  EXPECT_TRUE(failed.divergence);
+
+  const Judgement crashed = WithResumed(whole, model, *Seen().run, Seen(CaseOutcome::Kind::kCrashed));
+  EXPECT_EQ(crashed.verdict, Verdict::kError);
+  EXPECT_EQ(crashed.message, "run resumed: what the engine said");
+}
+
+TEST(Judge, OfARunThatResumedDoesNotHideWhatWasWrongBefore) {
+  Observation seen = Seen();
+  seen.run->steps[2].tensors[0][1].hash += 1;
+  const Judgement whole = JudgeExact(ExampleCase(1), LiveTruth(), seen);
+  const Judgement judgement = WithResumed(whole, ExampleCase(1).model, *seen.run, Seen(CaseOutcome::Kind::kCrashed));
+  EXPECT_EQ(judgement.verdict, Verdict::kFail);
+  EXPECT_EQ(judgement.message, whole.message);
+}
+
+TEST(Judge, OfARunThatResumedFailsByItsTracesToo) {
+  const Judgement whole = JudgeExact(ExampleCase(1), LiveTruth(), Seen());
+  Observation resumed = Seen();
+  resumed.checks.front() = {"trace", CheckOutcome::kFail, 0, "no trace"};
+  resumed.run.reset();
+  const Judgement judgement = WithResumed(whole, ExampleCase(1).model, *Seen().run, resumed);
+  EXPECT_EQ(judgement.verdict, Verdict::kFail);
+  EXPECT_EQ(judgement.message, "no trace");
+}
+
 TEST(Judge, IsAnErrorWithoutATruth) {
   Truth truth;
   truth.error = "the reference crashed";

@@ -45,13 +45,6 @@ contract::Case SavingCase(const contract::Case& base, bool save) {
   return spec;
 }
 
-contract::Case ResumedCase(const contract::Case& base) {
-  contract::Case spec = base;
-  spec.id += "/resumed";
-  spec.resume = true;
-  return spec;
-}
-
 contract::Case RelatedCase(const contract::Case& base) {
   contract::Case spec = base;
   spec.id += "/related";
@@ -70,13 +63,6 @@ contract::RunConfig RelatedLayout(const contract::RunConfig& config) {
   related.persistence_threshold_elems = defaults.persistence_threshold_elems;
   related.max_live_elems = defaults.max_live_elems;
   return related;
-}
-
-contract::Case AfterSave(const contract::Case& base) {
-  contract::Case spec = base;
-  spec.first_step = NumSavedSteps(base);
-  spec.steps = base.steps - spec.first_step;
-  return spec;
 }
 
 contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage) {

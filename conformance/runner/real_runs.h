@@ -31,16 +31,12 @@ contract::Case SkippedCase(const contract::Case& base, const std::string& value)
 // A late step in bf16 from master weights that bf16 does not hold: only its update can be judged.
 contract::Case UnroundedCase(const contract::Case& base);
 contract::Case SavingCase(const contract::Case& base, bool save);  // the saved half
-contract::Case ResumedCase(const contract::Case& base);            // the rest, from the checkpoint
 contract::Case RelatedCase(const contract::Case& base);            // the saved half in the layout below
 
 // The simplest layout whose sums are made in the same order as `config`'s, so that an engine with fixed orders must
 // give the same bits: the same ranks, micro-batches and storage; one bucket, no overlap; stage 0, or, where stages 2
 // and 3 reduce each of several micro-batches by itself, stage 2 for these two.
 contract::RunConfig RelatedLayout(const contract::RunConfig& config);
-
-// What a resumed run's trace looks like: the case as if it began after the save.
-contract::Case AfterSave(const contract::Case& base);
 
 // Two plain layouts (one rank) that sum in different orders: the whole batch at once, and in micro-batches.
 contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage);

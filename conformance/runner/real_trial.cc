@@ -6,27 +6,13 @@
 
 #include "conformance/diagnosis/first_step.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 namespace {
 
 using reports::CheckOutcome;
 using reports::CheckRecord;
-
-// A failure outweighs vacuity, that outweighs a pass, and that a check that did not apply.
-int Weight(CheckOutcome outcome) {
-  switch (outcome) {
-    case CheckOutcome::kFail:
-      return 3;
-    case CheckOutcome::kVacuous:
-      return 2;
-    case CheckOutcome::kPass:
-      return 1;
-    case CheckOutcome::kNotApplicable:
-      return 0;
-  }
-  return 3;
-}
 
 // Of verdicts without any check.
 int Weight(reports::Verdict verdict) {
@@ -40,22 +26,6 @@ int Weight(reports::Verdict verdict) {
   }
 }
 
-// Puts a check into the one of its name: the counts add up, the first of the worst outcome gives the detail.
-void Join(std::vector<CheckRecord>& checks, CheckRecord check) {
-  const auto found =
-      std::find_if(checks.begin(), checks.end(), [&](const CheckRecord& entry) { return entry.name == check.name; });
-  if (found == checks.end()) {
-    checks.push_back(std::move(check));
-    return;
-  }
-  check.compared += found->compared;
-  if (Weight(check.outcome) > Weight(found->outcome)) {
-    *found = std::move(check);
-  } else {
-    found->compared = check.compared;
-  }
-}
-
 // `find_run` says in which run a divergence was seen.
 template <typename FindRun>
 void Add(Judgement& judgement, RealResult result, FindRun find_run) {
@@ -63,14 +33,7 @@ void Add(Judgement& judgement, RealResult result, FindRun find_run) {
     judgement.diverged_run = find_run(*result.divergence);
     judgement.divergence = std::move(result.divergence);
   }
-  Join(judgement.checks, std::move(result.check));
-}
-
-RunDigest Steps(const RunDigest& run, size_t begin, size_t count) {
-  RunDigest part;
-  part.steps.assign(run.steps.begin() + static_cast<std::ptrdiff_t>(begin),
-                    run.steps.begin() + static_cast<std::ptrdiff_t>(begin + count));
-  return part;
+  JoinCheck(judgement.checks, std::move(result.check));
 }
 
 }  // namespace
@@ -85,7 +48,7 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const bool saves = description_.Has("save") && HasResumedHalf(base_);
     const contract::Case again = SavingCase(base_, saves);
     add(Part::kAgain, {again}, again);
-    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterSave(base_));
+    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterStep(base_, again.steps - 1));
     const contract::Case related = RelatedCase(base_);
     if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
   }
@@ -169,9 +132,9 @@ Judgement RealTrial::Judge() const {
 
 void RealTrial::AddTraceChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
-    for (const CheckRecord& check : run.seen->checks) Join(judgement.checks, check);
+    for (const CheckRecord& check : run.seen->checks) JoinCheck(judgement.checks, check);
     if (!run.sight) continue;
-    Join(judgement.checks, run.sight->check);
+    JoinCheck(judgement.checks, run.sight->check);
     // Ranks that hold different things are seen where the step is put together.
     if (run.sight->sight || judgement.divergence) continue;
     judgement.divergence = Divergence{run.traced.first_step, "dump", "", 0, run.sight->check.detail};
@@ -215,16 +178,23 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
 void RealTrial::AddRelations(Judgement& judgement) const {
   const Run& trajectory = *Find(Part::kTrajectory);
   if (!trajectory.seen->run) return;  // the check of the trace has failed
-  const auto compare = [&](const char* name, Part part, size_t begin, size_t count) {
-    const Run* other = Find(part);
-    if (!other || !other->seen->run) return;
-    Add(judgement, CompareBitwise(name, base_.model, *other->seen->run, Steps(*trajectory.seen->run, begin, count)),
-        [&](const Divergence&) { return static_cast<size_t>(other - runs_.data()); });
+  const auto seen = [&](Part part) {
+    const Run* run = Find(part);
+    return run && run->seen->run ? &*run->seen->run : nullptr;  // null: its check of the trace has failed
   };
-  const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));
-  compare("run to run", Part::kAgain, 0, num_saved);
-  compare("save and resume", Part::kResumed, num_saved, static_cast<size_t>(base_.steps) - num_saved);
-  compare("same layout class", Part::kRelated, 0, num_saved);
+  const auto run_of = [&](Part part) {
+    return [this, part](const Divergence&) { return static_cast<size_t>(Find(part) - runs_.data()); };
+  };
+  const auto compare = [&](const char* name, Part part, const RunDigest& expected, const RunDigest& other) {
+    Add(judgement, CompareBitwise(name, base_.model, expected, other), run_of(part));
+  };
+  const RunDigest& whole = *trajectory.seen->run;
+  const RunDigest first = Steps(whole, 0, static_cast<size_t>(NumSavedSteps(base_)));
+  if (const RunDigest* again = seen(Part::kAgain)) compare("run to run", Part::kAgain, *again, first);
+  if (const RunDigest* resumed = seen(Part::kResumed)) {
+    Add(judgement, CompareResumed(base_.model, whole, *resumed), run_of(Part::kResumed));
+  }
+  if (const RunDigest* related = seen(Part::kRelated)) compare("same layout class", Part::kRelated, *related, first);
 }
 
 void RealTrial::AddGuard(Judgement& judgement) {

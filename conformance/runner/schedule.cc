@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/contract/error.h"
+#include "conformance/runner/other_state.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -122,6 +123,7 @@ contract::CaseData Schedule::Data(const TaskRun& run) {
     data.real_state = run.start->state;
     data.num_updates = run.start->num_updates;
   }
+  if (run.resumes) ReplaceState(data);
   if (run.batches) data.batches = *run.batches;
   return data;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs to be made, in one list: which engine runs which case from which folder into which, for which task. Writes the
-// case folders.
+// case folders. In the folder of a run that resumes, all weights and moments are wrong (other_state.h): it must take
+// its own from the checkpoint.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/contract/case_file.h"
 #include "conformance/runner/real_runs.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -68,6 +72,20 @@ TEST_F(ScheduleTest, AResumedRunFindsTheCheckpointOfItsOwnTask) {
   for (size_t first : {0, 3}) {
     EXPECT_EQ(std::filesystem::read_symlink(runs[first + 1].case_dir / "checkpoint"),
               std::filesystem::absolute(runs[first].out_dir / "checkpoint-000009"));
+  }
+}
+
+TEST_F(ScheduleTest, AResumedRunsCaseHasTheBatchesOfTheSavingRunAndNoneOfItsWeights) {
+  Add(/*keep=*/false);
+  const auto& runs = schedule_.runs();
+  const contract::CaseData saving = contract::ReadCase(runs[0].case_dir);
+  const contract::CaseData resumed = contract::ReadCase(runs[1].case_dir);
+  EXPECT_EQ(resumed.spec.seed, saving.spec.seed);
+  const auto num_saved = static_cast<std::ptrdiff_t>(saving.batches.tokens.size());
+  EXPECT_TRUE(std::equal(saving.batches.tokens.begin(), saving.batches.tokens.end(), resumed.batches.tokens.begin(),
+                         resumed.batches.tokens.begin() + num_saved));
+  for (size_t i = 0; i < saving.real_state.size(); ++i) {
+    EXPECT_NE(resumed.real_state[i].master, saving.real_state[i].master) << saving.parameters[i].name;
   }
 }
 

@@ -28,7 +28,7 @@ void BranchExit<T>::Forward(const MicroBatch& micro_batch, std::span<const T> x_
   kernels::FoldForward<T, T>(z_mtd, sizes_.bound(), scratch_mtd);
   if (sizes_.spec.dropout) {
     const int64_t first_element = micro_batch.first_sample * sizes_.spec.positions * sizes_.spec.width;
-    FillDropoutMask(sizes_.seed, site_, micro_batch.step, layer_, first_element, DropoutThreshold(kRate), keep_mtd_);
+    FillDropoutMask(sizes_.seed, site_, micro_batch.step, layer_, first_element, DropThreshold(kRate), keep_mtd_);
     kernels::DropoutApply<T>(scratch_mtd, keep_mtd_, kScale, scratch_mtd);
   }
   kernels::ResidualForward<T>(x_mtd, scratch_mtd, x_out_mtd);

@@ -15,7 +15,7 @@ Dropout::Dropout(const Gpt2Sizes& sizes, contract::Site site, int64_t layer, int
 void Dropout::Draw(const MicroBatch& micro_batch) {
   if (!is_active()) return;
   FillDropoutMask(sizes_.seed, site_, micro_batch.step, layer_, micro_batch.first_sample * elems_per_sample_,
-                  DropoutThreshold(sizes_.spec.dropout), keep_);
+                  DropThreshold(sizes_.spec.dropout), keep_);
 }
 
 template <typename U>

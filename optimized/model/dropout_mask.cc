@@ -9,7 +9,7 @@
 
 namespace plumbline::optimized {
 
-uint64_t DropoutThreshold(double rate) {
+uint64_t DropThreshold(double rate) {
   if (!(rate >= 0 && rate < 1)) {
     contract::Fail(contract::ErrorCode::kInvalidArgument,
                    "dropout is " + std::to_string(rate) + "; allowed: at least 0 and below 1");

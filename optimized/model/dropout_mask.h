@@ -12,7 +12,7 @@
 namespace plumbline::optimized {
 
 // floor(rate * 2^32), for 0 <= rate < 1: an element is kept where its word is at least this. InvalidArgument otherwise.
-uint64_t DropoutThreshold(double rate);
+uint64_t DropThreshold(double rate);
 
 // Sets keep[i] to 1 where Draw(seed, site, step, layer, first_element + i) >= threshold, else to 0. Four neighbouring
 // elements share one Philox block, which is computed once.

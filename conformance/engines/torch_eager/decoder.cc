@@ -16,7 +16,7 @@
 #include <ATen/ops/where.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "conformance/contract/error.h"
+#include "conformance/engines/torch_eager/storage_type.h"
 
 namespace plumbline::conformance::torch_eager {
 namespace {
@@ -24,28 +24,11 @@ namespace {
 constexpr int64_t kEmbed = 0, kPosition = 1, kFirstLayer = 2, kTensorsOfLayer = 6;
 constexpr int64_t kQ = 0, kK = 1, kV = 2, kO = 3, kUp = 4, kDown = 5;
 
-at::ScalarType ScalarTypeOf(contract::DType dtype) {
-  switch (dtype) {
-    case contract::DType::kF64:
-      return at::kDouble;
-    case contract::DType::kF32:
-      return at::kFloat;
-    case contract::DType::kBF16:
-      return at::kBFloat16;
-    default:
-      contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: storage type " + std::string(Name(dtype)));
-  }
-}
-
-at::ScalarType WideType(at::ScalarType storage) { return storage == at::kDouble ? at::kDouble : at::kFloat; }
-
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // (x + bound) mod 4 bound, in wide.
-at::Tensor FoldPhase(const at::Tensor& x, int64_t bound) {
-  return at::remainder(x.to(WideType(x.scalar_type())) + bound, 4 * bound);
-}
+at::Tensor FoldPhase(const at::Tensor& x, int64_t bound) { return at::remainder(ToWide(x) + bound, 4 * bound); }
 
 at::Tensor FoldValue(const at::Tensor& x, int64_t bound) {
   const at::Tensor phase = FoldPhase(x, bound);
@@ -89,8 +72,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& dy = gradient[0];
-    const at::ScalarType wide = WideType(x.scalar_type());
-    const at::Tensor dweight = at::matmul(x.flatten(0, -2).to(wide).t(), dy.flatten(0, -2).to(wide));
+    const at::Tensor dweight = at::matmul(ToWide(x.flatten(0, -2)).t(), ToWide(dy.flatten(0, -2)));
     return {at::matmul(dy, saved[1].t()), dweight};
   }
 };
@@ -144,7 +126,7 @@ at::Tensor Decoder::G(const at::Tensor& x) const { return folds_ ? GradientFold(
 at::Tensor Decoder::Embed(const at::Tensor& embed_vd, const at::Tensor& position_td,
                           const at::Tensor& tokens_bt) const {
   const at::Tensor rows = embed_vd.index_select(0, tokens_bt.flatten());
-  return (rows.view({tokens_bt.size(0), tokens_bt.size(1), spec_.width}) + position_td).to(ScalarTypeOf(storage_));
+  return ToStorage(rows.view({tokens_bt.size(0), tokens_bt.size(1), spec_.width}) + position_td, storage_);
 }
 
 // x + drop(F(o Wo)). G on x folds the join: dx = G(dx + dh ⊙ S(x)).
@@ -178,7 +160,7 @@ at::Tensor Decoder::Heads(const at::Tensor& q_btd, const at::Tensor& k_bte, cons
 
 // causal[s, t] = 1 if t <= s, once per query head of a group: [group * T, T].
 at::Tensor Decoder::Causal(int64_t group, int64_t positions) const {
-  return at::ones({positions, positions}, at::TensorOptions().dtype(ScalarTypeOf(storage_))).tril().repeat({group, 1});
+  return ToStorage(at::ones({positions, positions}).tril(), storage_).repeat({group, 1});
 }
 
 // x + drop(F(r Wd)), r = max(F(h Wu), 0).
@@ -191,7 +173,7 @@ at::Tensor Decoder::Mlp(const at::Tensor& input_btd, const at::Tensor* weights, 
 
 // logits = h Eᵀ, in wide: they are compared, not folded. The last stream has one use and no G of its own.
 at::Tensor Decoder::Head(const at::Tensor& x_btd, const at::Tensor& embed_vd) const {
-  const at::Tensor h_btd = G(F(x_btd).to(WideType(ScalarTypeOf(storage_))));  // G(dlogits E)
+  const at::Tensor h_btd = G(ToWide(F(x_btd)));  // G(dlogits E)
   return Linear(h_btd, embed_vd.t());
 }
 

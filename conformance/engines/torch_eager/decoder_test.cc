@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "conformance/contract/model_spec.h"
+#include "conformance/engines/torch_eager/storage_type.h"
 
 namespace plumbline::conformance::torch_eager {
 namespace {
@@ -34,8 +35,6 @@ class OneThread : public testing::Environment {
 const testing::Environment* const kOneThread = testing::AddGlobalTestEnvironment(new OneThread);
 
 constexpr at::ScalarType kStorageTypes[] = {at::kDouble, at::kFloat, at::kBFloat16};
-
-at::ScalarType WideType(at::ScalarType storage) { return storage == at::kDouble ? at::kDouble : at::kFloat; }
 
 // A small generator of the test's own (xorshift), so that no shared code decides the values.
 class Values {
@@ -138,7 +137,7 @@ TEST(Linear, HasTheGradientsOfAMatrixProduct) {
   Values values(1);
   for (const at::ScalarType type : kStorageTypes) {
     const at::Tensor x = values.Tensor({3, 5, 7}, -2, 2).to(type).requires_grad_(true);
-    const at::Tensor weight = values.Tensor({7, 11}, -1, 1).to(WideType(type)).requires_grad_(true);
+    const at::Tensor weight = ToWide(values.Tensor({7, 11}, -1, 1).to(type)).requires_grad_(true);
     const at::Tensor dy = values.Tensor({3, 5, 11}, -4, 4);
     const std::vector<at::Tensor> ours = grad({(Linear(x, weight) * dy.to(type)).sum()}, {x, weight});
     const at::Tensor dx = at::matmul(dy, weight.detach().to(at::kLong).t());

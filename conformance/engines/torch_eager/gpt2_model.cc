@@ -20,14 +20,14 @@
 #include <cmath>
 #include <limits>
 
+#include "conformance/engines/torch_eager/storage_type.h"
+
 namespace plumbline::conformance::torch_eager {
 namespace {
 
 constexpr int64_t kEmbed = 0, kPosition = 1, kFirstLayer = 2, kTensorsOfLayer = 12;
 constexpr int64_t kNorm1 = 0, kQkv = 2, kOut = 4, kNorm2 = 6, kUp = 8, kDown = 10;  // each a weight, then a bias
 constexpr int64_t kHeadFromFinalNorm = 2;
-
-at::ScalarType WideType(at::ScalarType storage) { return storage == at::kDouble ? at::kDouble : at::kFloat; }
 
 // y ⊙ mask / (1 - p). Two operations, since 1 / (1 - p) is no bf16 number: a product with 0 or 1 is exact.
 at::Tensor Drop(const at::Tensor& y, const std::vector<at::Tensor>& masks, int64_t index, double p) {
@@ -46,15 +46,13 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor* weight_and_bias) {
 // E[token] + P[position]. Rows are gathered from a wide copy: LibTorch sums the gradients of a token's occurrences in
 // the type of the table, one after the other, and bf16 would lose the later ones.
 at::Tensor Embed(const at::Tensor& embed_vd, const at::Tensor& position_td, const at::Tensor& tokens_bt) {
-  const at::ScalarType storage = embed_vd.scalar_type();
-  const at::ScalarType wide = WideType(storage);
-  return (at::embedding(embed_vd.to(wide), tokens_bt) + position_td.to(wide)).to(storage);
+  return (at::embedding(ToWide(embed_vd), tokens_bt) + ToWide(position_td)).to(embed_vd.scalar_type());
 }
 
-// 0 where a position may look, -infinity where it may not.
-at::Tensor CausalBias(int64_t positions, at::ScalarType wide) {
+// 0 where a position may look, -infinity where it may not, in the type of the scores.
+at::Tensor CausalBias(int64_t positions, const at::Tensor& scores) {
   const at::Tensor later = at::ones({positions, positions}, at::TensorOptions().dtype(at::kBool)).triu(1);
-  return at::zeros({positions, positions}, at::TensorOptions().dtype(wide))
+  return at::zeros({positions, positions}, scores.options())
       .masked_fill(later, -std::numeric_limits<double>::infinity());
 }
 
@@ -68,10 +66,9 @@ at::Tensor Attention(const contract::Gpt2Spec& spec, const at::Tensor& h_btd, co
         .transpose(1, 2);
   };
   const at::Tensor q_bhtc = heads(0), k_bhtc = heads(1), v_bhtc = heads(2);
-  const at::ScalarType storage = h_btd.scalar_type(), wide = WideType(storage);
   const at::Tensor s_bhtt =
-      at::matmul(q_bhtc, k_bhtc.transpose(-1, -2)).to(wide) / std::sqrt(static_cast<double>(spec.head_width()));
-  const at::Tensor a_bhtt = at::softmax(s_bhtt + CausalBias(positions, wide), -1).to(storage);
+      ToWide(at::matmul(q_bhtc, k_bhtc.transpose(-1, -2))) / std::sqrt(static_cast<double>(spec.head_width()));
+  const at::Tensor a_bhtt = at::softmax(s_bhtt + CausalBias(positions, s_bhtt), -1).to(h_btd.scalar_type());
   const at::Tensor o_bhtc = at::matmul(Drop(a_bhtt, masks.scores, l, spec.dropout), v_bhtc);
   const at::Tensor o_btd = o_bhtc.transpose(1, 2).reshape({batch, positions, spec.width});
   return Drop(Linear(o_btd, layer + kOut), masks.attention_out, l, spec.dropout);
@@ -97,7 +94,7 @@ at::Tensor Gpt2CrossEntropy(const contract::Gpt2Spec& spec, const std::vector<at
     x_btd = x_btd + Mlp(spec, Norm(x_btd, layer + kNorm2, spec.norm_epsilon), layer, masks, l);
   }
   const at::Tensor logits_btv = at::linear(Norm(x_btd, final_norm, spec.norm_epsilon), head_vd);
-  const at::Tensor wide_logits = logits_btv.to(WideType(logits_btv.scalar_type())).flatten(0, 1);
+  const at::Tensor wide_logits = ToWide(logits_btv).flatten(0, 1);
   return at::cross_entropy_loss(wide_logits, labels_bt.flatten(), /*weight=*/{}, at::Reduction::None)
       .view(labels_bt.sizes());
 }

@@ -22,6 +22,7 @@
 #include "conformance/engines/torch_eager/dropout_masks.h"
 #include "conformance/engines/torch_eager/gpt2_model.h"
 #include "conformance/engines/torch_eager/schedule.h"
+#include "conformance/engines/torch_eager/storage_type.h"
 
 namespace plumbline::conformance::torch_eager {
 namespace {
@@ -29,21 +30,9 @@ namespace {
 using contract::Site;
 using contract::TensorKind;
 
-at::ScalarType ScalarTypeOf(contract::DType dtype) {
-  switch (dtype) {
-    case contract::DType::kF64:
-      return at::kDouble;
-    case contract::DType::kF32:
-      return at::kFloat;
-    case contract::DType::kBF16:
-      return at::kBFloat16;
-    default:
-      contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: storage type " + std::string(Name(dtype)));
-  }
-}
-
-at::Tensor Copy(const std::vector<float>& values, const std::vector<int64_t>& shape, at::ScalarType type) {
-  return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat).to(type, false, /*copy=*/true);
+// A view: the values must outlive it.
+at::Tensor View(const std::vector<float>& values, const std::vector<int64_t>& shape) {
+  return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
 }
 
 contract::HostTensor ToHost(const std::string& name, const at::Tensor& tensor) {
@@ -127,16 +116,13 @@ class Optimizer {
 
 struct Gpt2Trainer::State {
   explicit State(const contract::CaseData& case_data)
-      : data(case_data),
-        spec(data.spec.model.gpt2()),
-        storage(ScalarTypeOf(data.spec.config.storage)),
-        wide(storage == at::kDouble ? at::kDouble : at::kFloat) {
+      : data(case_data), spec(data.spec.model.gpt2()), storage(data.spec.config.storage) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
     std::vector<std::vector<at::Tensor>> parameters_of_group(config.groups.size() + 1);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       const contract::ParameterSpec& parameter = data.parameters[i];
-      masters.push_back(Copy(data.real_state[i].master, parameter.shape(), wide));
+      masters.push_back(ToWide(View(data.real_state[i].master, parameter.shape()), storage));
       weights.push_back(Leaf(i));
       gradients.emplace_back();
       if (!parameter.frozen) parameters_of_group[GroupOf(config, parameter.name)].push_back(masters[i]);
@@ -150,14 +136,14 @@ struct Gpt2Trainer::State {
   }
 
   at::Tensor Leaf(size_t i) const {
-    return masters[i].detach().to(storage, false, /*copy=*/true).requires_grad_(!data.parameters[i].frozen);
+    return ToStorage(masters[i].detach(), storage).requires_grad_(!data.parameters[i].frozen);
   }
 
   // The moment with which the case begins; undefined where there is none.
   at::Tensor Initial(size_t i, TensorKind kind) const {
     const contract::RealParameterState& state = data.real_state[i];
     const std::vector<float>& values = kind == TensorKind::kMoment ? state.moment : state.second_moment;
-    return values.empty() ? at::Tensor() : Copy(values, data.parameters[i].shape(), wide);
+    return values.empty() ? at::Tensor() : ToWide(View(values, data.parameters[i].shape()), storage);
   }
 
   // The samples of a micro-batch, int64 [m, T].
@@ -172,7 +158,7 @@ struct Gpt2Trainer::State {
     const int64_t numel = c10::multiply_integers(shape);
     const std::vector<float> mask =
         KeepMask(data.spec.seed, site, step, layer, contract::DropThreshold(spec.dropout), micro_batch * numel, numel);
-    return Copy(mask, shape, storage);
+    return ToStorage(View(mask, shape), storage);
   }
 
   Gpt2Masks Masks(int64_t step, int64_t micro_batch) const {
@@ -202,8 +188,7 @@ struct Gpt2Trainer::State {
 
   const contract::CaseData& data;
   const contract::Gpt2Spec& spec;
-  at::ScalarType storage;  // of weights and activations
-  at::ScalarType wide;     // of gradients, master weights and moments
+  const contract::DType storage;  // of weights and activations; gradients, master weights and moments are wide
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor loss;
   bool begins_sum = true;
@@ -263,7 +248,7 @@ void Gpt2Trainer::Backward() {
   for (size_t j = 0; j < trained.size(); ++j) {
     // An unused parameter has no gradient in PyTorch; the document's is zero.
     const at::Tensor gradient =
-        gradients[j].defined() ? gradients[j].to(state.wide) : at::zeros_like(state.masters[trained[j]]);
+        gradients[j].defined() ? ToWide(gradients[j]) : at::zeros_like(state.masters[trained[j]]);
     at::Tensor& sum = state.gradients[trained[j]];
     sum = state.begins_sum ? gradient : sum + gradient;
   }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two types that a run computes in: the storage type of weights and activations, and the wide type of sums,
+// gradients and master weights, which is fp64 where storage is fp64, else fp32. Autograd sees these conversions. The
+// only place where a type of the contract becomes one of LibTorch; no header of LibTorch is needed to use it.
+#pragma once
+
+#include "conformance/contract/dtype.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace plumbline::conformance::torch_eager {
+
+// A copy of x in storage type. Unsupported unless that is F64, F32 or BF16.
+at::Tensor ToStorage(const at::Tensor& x, contract::DType storage);
+
+// A copy of x in the wide type of this storage type.
+at::Tensor ToWide(const at::Tensor& x, contract::DType storage);
+
+// x in the wide type of its own type; x itself if that is it.
+at::Tensor ToWide(const at::Tensor& x);
+
+}  // namespace plumbline::conformance::torch_eager

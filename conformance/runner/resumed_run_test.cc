@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/resumed_run.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "conformance/contract/digest.h"
+#include "conformance/contract/trace.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::TensorKind;
+using reports::CheckOutcome;
+
+contract::ModelSpec Model() {
+  return contract::Gpt2Spec{
+      .layers = 1, .width = 4, .heads = 2, .positions = 3, .hidden = 4, .vocab = 5, .frozen = {"pos.weight"}};
+}
+
+constexpr size_t kFree = 0, kFrozen = 1;  // embed.weight and pos.weight
+
+// Seven steps; every digest is of its own.
+RunDigest Whole() {
+  RunDigest run;
+  const size_t num_tensors = contract::Parameters(Model()).size();
+  for (int64_t step = 0; step < 7; ++step) {
+    StepDigest& digest = run.steps.emplace_back();
+    digest.step = step;
+    digest.loss = 3 - 0.1 * static_cast<double>(step);
+    for (int kind = 0; kind < contract::kNumTensorKinds; ++kind) {
+      for (size_t i = 0; i < num_tensors; ++i) {
+        contract::Digest& entry = digest.tensors[kind].emplace_back();
+        entry.hash = static_cast<uint64_t>(step * 1000 + kind * 100) + i;
+      }
+    }
+  }
+  return run;
+}
+
+CheckOutcome Outcome(const RunDigest& resumed) { return CompareResumed(Model(), Whole(), resumed).check.outcome; }
+
+TEST(CompareResumed, PassesTheLastStepsAndCountsThem) {
+  const RealResult result = CompareResumed(Model(), Whole(), Steps(Whole(), 4, 3));
+  EXPECT_EQ(result.check.outcome, CheckOutcome::kPass) << result.check.detail;
+  EXPECT_GE(result.check.compared, static_cast<int64_t>(3 * contract::kNumTensorKinds));
+}
+
+TEST(CompareResumed, FailsOnOneBitOfAnyTensorOfAnyKindInAnyStepButTheMastersOfFrozenOnes) {
+  for (size_t step = 0; step < 3; ++step) {
+    for (TensorKind kind : contract::kTensorKinds) {
+      for (size_t tensor : {kFree, kFrozen}) {
+        RunDigest resumed = Steps(Whole(), 4, 3);
+        resumed.steps[step].tensors[static_cast<int>(kind)][tensor].hash ^= 1;
+        const bool is_echo = tensor == kFrozen && kind == TensorKind::kMaster;
+        EXPECT_EQ(Outcome(resumed), is_echo ? CheckOutcome::kPass : CheckOutcome::kFail) << Name(kind) << tensor;
+      }
+    }
+  }
+}
+
+TEST(CompareResumed, FailsOnOtherStepsAndOnMoreThanThereAre) {
+  EXPECT_EQ(Outcome(Steps(Whole(), 3, 3)), CheckOutcome::kFail);
+  RunDigest longer = Whole();
+  longer.steps.push_back(longer.steps.back());
+  EXPECT_EQ(Outcome(longer), CheckOutcome::kFail);
+  EXPECT_EQ(Outcome({}), CheckOutcome::kVacuous);
+}
+
+TEST(ResumedCase, SavesNothingAndIsTracedFromTheStepAfterTheSave) {
+  contract::Case base;
+  base.id = "a";
+  base.steps = 60;
+  base.save_steps = {54};
+  EXPECT_TRUE(ResumedCase(base).resume);
+  EXPECT_TRUE(ResumedCase(base).save_steps.empty());
+  EXPECT_EQ(ResumedCase(base).steps, 60);
+  EXPECT_NE(ResumedCase(base).id, base.id);
+  const contract::Case traced = AfterStep(base, 54);
+  EXPECT_EQ(traced.first_step, 55);
+  EXPECT_EQ(traced.steps, 5);
+}
+
+}  // namespace
+}  // namespace plumbline::conformance
