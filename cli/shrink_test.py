@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -95,7 +96,9 @@ class Shrinking(Case):
         done, record = self.verify("--case-file", path)
         (entry,) = record["cases"]
         self.assertEqual(entry["verdict"], "VACUOUS")
-        self.assertIn("ends before step", entry["message"])
+        checks = {check["name"]: check for check in entry["checks"]}
+        self.assertEqual((checks["ledger"]["outcome"], checks["exact"]["outcome"]), ("pass", "pass"))
+        self.assertIn("ends before step", checks["amplification"]["detail"])
 
         # A file may have comments, and what it says is run: three ranks.
         case["config"]["mesh"]["data"] = 3
@@ -141,6 +144,26 @@ class Shrinking(Case):
         done, record = self.verify("--case", LEDGER_CASE, "--shrink", ENOUGH_SECONDS)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIsNone(record["cases"][0]["shrunk"])
+
+
+    def test_after_ctrl_c_what_is_known_is_told_without_a_line(self):
+        out = self.dir / "out"
+        process = subprocess.Popen(
+            [PLUMBLINE, "verify", "--out", out, "--case", LEDGER_CASE, "--engine", self.defective("G14"), "--shrink", str(ENOUGH_SECONDS)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not (out / "work" / "shrink" / "case").exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1)
+        record = json.loads((out / "record.json").read_text())
+        self.assertTrue(record["interrupted"])
+        self.assertEqual(record["totals"]["FAIL"], 1)
+        shrunk = record["cases"][0]["shrunk"]
+        self.assertEqual((shrunk["finished"], shrunk["note"], shrunk["reproduce"]), (False, "interrupted", ""))
+        self.assertIn("interrupted", stdout)
+        self.assertFalse((out / "work").exists())
 
 
 class CaseFiles(Case):

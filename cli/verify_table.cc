@@ -89,8 +89,9 @@ std::string Line(const CaseRecord& entry) {
 std::string ShrunkText(const std::optional<reports::ShrunkRecord>& shrunk) {
   if (!shrunk) return "";
   constexpr const char* kIndent = "            ";
-  const std::string effort = fmt::format("{} tried in {:.1f} s{}", Counted(shrunk->tried, "smaller case"),
-                                         shrunk->seconds, shrunk->finished ? "" : ", then time was up");
+  const std::string effort =
+      fmt::format("{} tried in {:.1f} s{}", Counted(shrunk->tried, "smaller case"), shrunk->seconds,
+                  shrunk->finished || !shrunk->note.empty() ? "" : ", then time was up");
   if (shrunk->reduced.empty()) {
     const std::string note = shrunk->note.empty() ? "" : ": " + shrunk->note;
     return fmt::format("{}no smaller case failed like it ({}){}\n", kIndent, effort, note);

@@ -77,6 +77,7 @@ class Phase {
     record.reduced = Reductions(start, result.smallest);
     record.tried = result.tried;
     record.finished = result.finished;
+    if (stop_.stop_requested() && record.note.empty()) record.note = "interrupted";
     if (!record.reduced.empty() && record.note.empty()) Confirm(distinct, result.smallest, record);
     record.seconds = SecondsSince(began);
   }
@@ -102,10 +103,6 @@ class Phase {
 
   // What is told was run: from the file, by the code that the line runs.
   void Confirm(const Distinct& distinct, contract::Case smallest, reports::ShrunkRecord& record) const {
-    if (stop_.stop_requested()) {
-      record.note = "interrupted before it was run from a file";
-      return;
-    }
     smallest.id += "/shrunk";
     const std::filesystem::path file =
         setting_.failures_dir / FailureFolder(*distinct.subject->entry, distinct.subject->entry->spec) / "shrunk.json";
@@ -114,7 +111,7 @@ class Phase {
       const reports::CaseRecord seen = setting_.run_file(file);
       record.message = seen.message;
       if (stop_.stop_requested()) {
-        record.note = "interrupted while it was run from a file";
+        record.note = "interrupted";
       } else if (seen.verdict != distinct.subject->judgement.verdict) {
         record.note = "from a file it is " + std::string(reports::Name(seen.verdict));
       }
