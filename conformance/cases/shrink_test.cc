@@ -203,6 +203,19 @@ TEST(Shrink, FindsExactlyWhatAFailureNeeds) {
   }
 }
 
+TEST(Shrink, ReturnsToAnAxisThatAnotherHadHeldUp) {
+  const Case start = Listed("exact/dense-v19/data2-zero0-acc3");
+  const auto still_fails = [](const Case& spec) {
+    const bool needed = spec.config.accumulation_steps >= 2 && spec.model.vocab() >= 7;
+    return needed && (spec.config.data_degree >= 2 || spec.config.train_batch_size <= 8);
+  };
+  ASSERT_TRUE(still_fails(start));
+  const Case smallest = Shrink(start, still_fails, Never).smallest;
+  EXPECT_EQ(smallest.config.data_degree, 1) << "two ranks while the batch was large, which comes later in the table";
+  EXPECT_EQ(smallest.config.accumulation_steps, 2);
+  EXPECT_EQ(smallest.model.vocab(), 7);
+}
+
 // A failure that comes and goes with size, like one of alignment: whatever the answers are, it ends, asks nothing
 // twice, and what it keeps has failed.
 TEST(Shrink, EndsWhateverTheAnswersAre) {
