@@ -7,6 +7,7 @@ What an edit expects comes from the switchable program (--list-defects); what wa
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -74,6 +75,50 @@ class Disagreements(unittest.TestCase):
     def test_both_lists_are_the_same(self):
         self.assertEqual(["G1: listed, not tried"], disagreements({"G1": ("exact: x", "exact")}, []))
         self.assertEqual(["G1: tried, not listed"], disagreements({}, [{"id": "G1"}]))
+
+
+class ListedDefects(unittest.TestCase):
+    """`--mutants`: defects of another program, which need not be caught."""
+
+    # Has m1, which is a planted defect; m2, which is none; m3, which never ends.
+    ENGINE = """#!/usr/bin/python3 -I
+import os, sys, time
+id, rest = (sys.argv[2], sys.argv[3:]) if sys.argv[1] == "--defect" else ("", sys.argv[1:])
+if id == "m3": time.sleep(100)
+os.execv(%r, ["engine"] + (["--defect", "G1"] if id == "m1" else []) + rest)
+"""
+
+    def verify(self, folder, lines, *options):
+        engine, listed, out = folder / "engine", folder / "list", folder / "out"
+        engine.write_text(self.ENGINE % os.path.abspath(DEFECTS))
+        engine.chmod(0o755)
+        listed.write_text("".join(line + "\n" for line in lines))
+        done = subprocess.run([PLUMBLINE, "verify", "--mutants", listed, *options, "--out", out], capture_output=True, text=True)
+        return done, json.loads((out / "record.json").read_text()) if (out / "record.json").exists() else None
+
+    def test_each_is_tried_until_it_fails_and_a_survivor_is_told(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            lines = ["m%d\tof a test\tany: of the checks\texact" % number for number in (1, 2, 3)]
+            done, record = self.verify(folder, lines, "--mutant-engine", folder / "engine", "--timeout", "10")
+        self.assertEqual(1, done.returncode, done.stderr)
+        seen = {defect["id"]: defect for defect in record["defects"]}
+        self.assertEqual({"m1", "m2", "m3"}, set(seen))
+        self.assertEqual((True, "FAIL"), (seen["m1"]["caught"], seen["m1"]["verdict"]))
+        self.assertIn("exact", seen["m1"]["caught_by"])
+        self.assertEqual((False, "PASS"), (seen["m2"]["caught"], seen["m2"]["verdict"]))
+        self.assertEqual((False, "ERROR"), (seen["m3"]["caught"], seen["m3"]["verdict"]), "a time-out catches nothing")
+        self.assertIn(" after ", seen["m3"]["message"])
+        self.assertTrue(record["cases"])
+        self.assertEqual({("clean-twin", "exact", "PASS")}, {(*case["id"].split("/")[:2], case["verdict"]) for case in record["cases"]})
+
+    def test_bad_lists_are_refused_in_one_line(self):
+        for lines, options, words in [(["m1\tonly two"], ["--mutant-engine", DEFECTS], "list:1: not `id TAB"),
+                                      (["m1\tt\tany: x\texact"], [], "--mutants requires --mutant-engine")]:
+            with tempfile.TemporaryDirectory() as name:
+                done, record = self.verify(pathlib.Path(name), lines, *options)
+            self.assertEqual((2, None), (done.returncode, record))
+            self.assertIn(words, done.stderr)
 
 
 def place_is_named(defect):

@@ -53,6 +53,9 @@ struct Options {
   std::string text;
   std::string out;
   std::string shard;
+  std::string mutants;
+  std::string mutant_engine;
+  int mutant_cases = 0;
   std::string seed = "1";
   int jobs = 0;
   double timeout_s = 60;
@@ -205,6 +208,18 @@ int PrintCoverage(const Options& options) {
   return static_cast<int>(contract::ExitCode::kOk);
 }
 
+// Only the listed mutants, each until its first failure. The time-out is theirs: truths and the clean twin are slower.
+void TryMutants(const Options& options, conformance::VerifyOptions& verify) {
+  verify.listed_defects = conformance::ReadDefectList(options.mutants);
+  verify.engines.optimized_defects = std::filesystem::absolute(options.mutant_engine);
+  if (options.mutant_cases > 0) verify.listed_cases_at_most = static_cast<size_t>(options.mutant_cases);
+  verify.listed_timeout_s = verify.plan.timeout_s;
+  verify.plan.timeout_s = Options{}.timeout_s;
+  verify.run_defects = true;
+  verify.run_cases = false;
+  verify.first_kill = true;
+}
+
 conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::filesystem::path& folder,
                                            const std::filesystem::path& work_dir) {
   conformance::VerifyOptions verify;
@@ -222,6 +237,7 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   verify.all_defects = options.self_test || verify.plan.tier != conformance::Tier::kSmoke;
   verify.run_cases = !options.self_test;
   verify.first_kill = options.first_kill;
+  if (!options.mutants.empty()) TryMutants(options, verify);
   verify.require = options.require;
   verify.expected_unsupported = options.expect_unsupported;
   verify.reproduce_prefix = ReproducePrefix(options);
@@ -304,6 +320,20 @@ Command AddVerify(CLI::App& app) {
       ->add_option("--shrink", options->shrink_s,
                    "Seconds in which failed cases are made smaller while they still fail (default: 20; 0: not)")
       ->type_name("SECONDS");
+  CLI::Option* const mutants =
+      command
+          ->add_option(
+              "--mutants", options->mutants,
+              "Only try the mutants in this file, each until one case fails (conformance/mutants/run_mutants.py)")
+          ->type_name("FILE");
+  command->add_option("--mutant-engine", options->mutant_engine, "The program that has the mutants of --mutants")
+      ->type_name("PROGRAM")
+      ->needs(mutants);
+  command->add_option("--mutant-cases", options->mutant_cases, "Try mutants on the first N of their cases only")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->needs(mutants);
+  mutants->needs("--mutant-engine");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
   command->add_flag("--first-kill", options->first_kill,
                     "Try a planted defect on no more cases once a check that is meant for it has caught it");
@@ -312,7 +342,7 @@ Command AddVerify(CLI::App& app) {
   command->add_flag("--verbose", options->verbose, "Print a line for each case");
   // The file says what these would.
   for (const char* name :
-       {"--case", "--filter", "--tier", "--shard", "--seed", "--timeout", "--self-test", "--coverage"}) {
+       {"--case", "--filter", "--tier", "--shard", "--seed", "--timeout", "--self-test", "--coverage", "--mutants"}) {
     case_file->excludes(command->get_option(name));
   }
   command->footer(std::string("Examples:\n"

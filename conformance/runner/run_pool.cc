@@ -11,7 +11,8 @@
 namespace plumbline::conformance {
 
 void RunUnits(const std::vector<RunUnit>& units, int jobs, const std::filesystem::path& scratch_dir,
-              std::stop_token stop, const std::function<void(size_t number, const CaseOutcome& outcome)>& on_done) {
+              std::stop_token stop, const std::function<void(size_t number, const CaseOutcome& outcome)>& on_done,
+              const RunLimits& common_limits) {
   std::stop_source own_stop;
   const std::stop_callback forward(stop, [&] { own_stop.request_stop(); });
   std::atomic<size_t> next = 0;
@@ -23,7 +24,7 @@ void RunUnits(const std::vector<RunUnit>& units, int jobs, const std::filesystem
       const RunUnit& unit = units[i];
       try {
         // On a busy machine an engine's last breath takes as long as a case may.
-        RunLimits limits;
+        RunLimits limits = common_limits;
         for (const CaseRun& run : unit.runs) limits.exit_allowance_s = std::max(limits.exit_allowance_s, run.timeout_s);
         std::stop_source unit_stop;
         const auto stop_unit = [&] { unit_stop.request_stop(); };

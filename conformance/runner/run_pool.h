@@ -26,8 +26,9 @@ struct RunUnit {
 
 // Each unit in turn on one of `jobs` threads; on_done is called from those threads, once per case, never twice for a
 // number. The first exception of a unit stops the others and is thrown after all threads have ended. After a stop
-// request the remaining cases are reported as interrupted.
+// request the remaining cases are reported as interrupted. An engine's last breath may take as long as a case.
 void RunUnits(const std::vector<RunUnit>& units, int jobs, const std::filesystem::path& scratch_dir,
-              std::stop_token stop, const std::function<void(size_t number, const CaseOutcome& outcome)>& on_done);
+              std::stop_token stop, const std::function<void(size_t number, const CaseOutcome& outcome)>& on_done,
+              const RunLimits& limits = RunLimits{});
 
 }  // namespace plumbline::conformance

@@ -12,8 +12,8 @@
 
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/error.h"
-#include "conformance/defects/switch.h"
 #include "conformance/runner/defect_judge.h"
+#include "conformance/runner/defect_list.h"
 #include "conformance/runner/diagnosis_phase.h"
 #include "conformance/runner/environment.h"
 #include "conformance/runner/judge.h"
@@ -32,30 +32,16 @@ using reports::Verdict;
 // the time.
 constexpr size_t kMaxReruns = 5;
 
+// Many generated mutants never end: a start of them gets little more than a case.
+constexpr double kListedStartAllowanceSeconds = 5;
+
 // A defect, the engine that carries it, and the cases of its family.
 struct DefectRun {
-  std::string id;
-  std::string title;
-  std::string family;
-  std::string expect;                 // of its edit
-  std::string hypothesis;             // the same
-  std::vector<std::string> expected;  // checks, of which one is to catch it
+  ListedDefect listed;
   EngineProgram program;
   std::vector<std::unique_ptr<Trial>> trials;  // of defect_cases_[family]
   std::stop_source enough;
 };
-
-// "gradient, loss: of embed.weight" -> gradient, loss. As apply_edits.py demands it.
-std::vector<std::string> ExpectedChecks(std::string_view expect) {
-  std::vector<std::string> checks;
-  std::string name;
-  for (char c : expect.substr(0, expect.find(':'))) {
-    if (c == ',') checks.push_back(std::exchange(name, ""));
-    if (c != ',' && c != ' ') name += c;
-  }
-  checks.push_back(name);
-  return checks;
-}
 
 class Verification {
  public:
@@ -80,7 +66,9 @@ class Verification {
     Schedule schedule(source_, options_.work_dir);
     ScheduleCases(truths, schedule);
     ScheduleDefects(truths, schedule);
-    RunAll(schedule);
+    RunLimits limits;
+    if (options_.listed_defects) limits.start_allowance_s = kListedStartAllowanceSeconds;
+    RunAll(schedule, limits);
     reports::Record record = NewRecord();
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(JudgeCase(i));
     if (!stop_.stop_requested() && !options_.verdicts_only) RerunFailures(truths, record);
@@ -99,24 +87,23 @@ class Verification {
     if (!options_.run_cases) plan_.cases.clear();
     if (!options_.run_defects) return;
     int64_t index = 0;
-    for (const defects::Defect& defect : defects::Defects()) {
-      const bool smoke =
-          std::find(std::begin(kSmokeDefects), std::end(kSmokeDefects), defect.id) != std::end(kSmokeDefects);
-      if (!smoke && !options_.all_defects) continue;
+    for (const ListedDefect& listed :
+         options_.listed_defects ? *options_.listed_defects : PlantedDefects(options_.all_defects)) {
+      if (!defect_cases_.contains(listed.family)) defect_cases_[listed.family] = CasesForDefects(listed.family);
       if (!IsOfShard(index++)) continue;
-      const std::string id(defect.id);
-      defects_.push_back({id,
-                          std::string(defect.title),
-                          std::string(defect.family),
-                          std::string(defect.expect),
-                          std::string(defect.hypothesis),
-                          ExpectedChecks(defect.expect),
-                          {options_.engines.optimized_defects, {"--defect", id}},
-                          {},
-                          std::stop_source()});
+      defects_.push_back(
+          {listed, {options_.engines.optimized_defects, {"--defect", listed.id}}, {}, std::stop_source()});
     }
-    for (const char* family : {"exact", "gpt2"}) defect_cases_[family] = DefectCases(family, options_.plan);
     AddCleanTwin();
+  }
+
+  std::vector<PlannedCase> CasesForDefects(const std::string& family) const {
+    if (!options_.listed_defects) return DefectCases(family, options_.plan);
+    PlanOptions plan = options_.plan;
+    plan.timeout_s = options_.listed_timeout_s;
+    std::vector<PlannedCase> cases = DefectCases(family, plan);
+    cases.resize(std::min(cases.size(), options_.listed_cases_at_most.value_or(cases.size())));
+    return cases;
   }
 
   bool IsOfShard(int64_t index) const {
@@ -131,6 +118,7 @@ class Verification {
       for (PlannedCase twin : cases) {
         if (!IsOfShard(index++)) continue;
         twin.role = Role::kCleanTwin;
+        if (options_.listed_defects) twin.spec.timeout_s = options_.plan.timeout_s;
         twin.id = "clean-twin/" + twin.id;
         plan_.cases.push_back(std::move(twin));
       }
@@ -141,7 +129,7 @@ class Verification {
     std::set<int> problems;
     for (const PlannedCase& entry : plan_.cases) problems.insert(entry.problem);
     for (const DefectRun& defect : defects_) {
-      for (const PlannedCase& entry : defect_cases_.at(defect.family)) problems.insert(entry.problem);
+      for (const PlannedCase& entry : defect_cases_.at(defect.listed.family)) problems.insert(entry.problem);
     }
     return problems;
   }
@@ -210,7 +198,7 @@ class Verification {
   void ScheduleDefects(const Truths& truths, Schedule& schedule) {
     for (DefectRun& defect : defects_) {
       std::vector<RunTask*> tasks;
-      for (const PlannedCase& entry : defect_cases_.at(defect.family)) {
+      for (const PlannedCase& entry : defect_cases_.at(defect.listed.family)) {
         defect.trials.push_back(truths.MakeTrial(entry, switchable_.description));
         tasks.push_back(defect.trials.back().get());
       }
@@ -219,42 +207,44 @@ class Verification {
     }
   }
 
-  void RunAll(const Schedule& schedule) {
+  void RunAll(const Schedule& schedule, const RunLimits& limits = RunLimits{}) {
     std::mutex mutex;
     VerifyProgress state;
     state.total = static_cast<int64_t>(schedule.runs().size());
     const auto start = std::chrono::steady_clock::now();
-    RunUnits(schedule.units(), options_.jobs, options_.work_dir / "engines", stop_,
-             [&](size_t number, const CaseOutcome& outcome) {
-               const ScheduledRun& run = schedule.runs()[number];
-               run.task->Take(run.index, run.out_dir, outcome);
-               for (const std::filesystem::path& dir : schedule.Unneeded(number)) {
-                 std::error_code ignored;  // a folder that stays is removed with work_dir
-                 std::filesystem::remove_all(dir, ignored);
-               }
-               if (options_.first_kill) StopAtKill(run.task);
-               const std::lock_guard lock(mutex);
-               logs_[run.out_dir] = outcome.log;
-               seconds_[run.task] += outcome.wall_s;
-               ++state.done;
-               state.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-               state.last = run.spec.id;
-               progress_(state);
-             });
+    const auto on_done = [&](size_t number, const CaseOutcome& outcome) {
+      const ScheduledRun& run = schedule.runs()[number];
+      run.task->Take(run.index, run.out_dir, outcome);
+      for (const std::filesystem::path& dir : schedule.Unneeded(number)) {
+        std::error_code ignored;  // a folder that stays is removed with work_dir
+        std::filesystem::remove_all(dir, ignored);
+      }
+      if (options_.first_kill) StopAtKill(run.task, outcome);
+      const std::lock_guard lock(mutex);
+      logs_[run.out_dir] = outcome.log;
+      seconds_[run.task] += outcome.wall_s;
+      ++state.done;
+      state.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      state.last = run.spec.id;
+      progress_(state);
+    };
+    RunUnits(schedule.units(), options_.jobs, options_.work_dir / "engines", stop_, on_done, limits);
   }
 
-  // Ends the runs of a defect once a check that is expected to catch it has.
-  void StopAtKill(const RunTask* task) {
+  // Ends the runs of a defect once a check that is expected to catch it has. Where any will do, a run that does not end
+  // well is enough.
+  void StopAtKill(const RunTask* task, const CaseOutcome& outcome) {
     const auto found = defect_of_.find(task);
     if (found == defect_of_.end()) return;
     const auto& [defect, trial] = found->second;
+    const std::vector<std::string>& expected = defect->listed.expected;
+    if (expected.empty() && outcome.kind != CaseOutcome::Kind::kOk) defect->enough.request_stop();
     if (!trial->is_judged()) return;
-    const reports::DefectRecord seen = JudgeDefect(defect->id, defect->title, {{"", trial->judgement()}});
-    const auto expected = [&](const std::string& check) {
-      const std::vector<std::string>& checks = found->second.first->expected;
-      return std::find(checks.begin(), checks.end(), check) != checks.end();
+    const reports::DefectRecord seen = JudgeDefect(defect->listed.id, defect->listed.title, {{"", trial->judgement()}});
+    const auto catches = [&](const std::string& check) {
+      return expected.empty() || std::find(expected.begin(), expected.end(), check) != expected.end();
     };
-    if (std::any_of(seen.caught_by.begin(), seen.caught_by.end(), expected)) defect->enough.request_stop();
+    if (std::any_of(seen.caught_by.begin(), seen.caught_by.end(), catches)) defect->enough.request_stop();
   }
 
   // After Ctrl-C a case without a verdict is NOT_RUN, whatever the interruption made of it.
@@ -357,6 +347,7 @@ class Verification {
     options.failures_dir = options.work_dir / "failures";
     options.run_cases = true;
     options.run_defects = false;
+    options.listed_defects.reset();
     options.verdicts_only = true;
     options.shrink_s = 0;
     return Verify(options, stop_, [](const VerifyProgress&) {}).cases.at(0);
@@ -364,15 +355,15 @@ class Verification {
 
   std::vector<DefectFinding> FindingsOf(const DefectRun& defect) const {
     std::vector<DefectFinding> findings;
-    const std::vector<PlannedCase>& cases = defect_cases_.at(defect.family);
+    const std::vector<PlannedCase>& cases = defect_cases_.at(defect.listed.family);
     for (size_t i = 0; i < cases.size(); ++i) findings.push_back({cases[i].id, JudgeTrial(*defect.trials[i])});
     return findings;
   }
 
   reports::DefectRecord JudgeDefectRun(const DefectRun& defect) const {
-    reports::DefectRecord record = JudgeDefect(defect.id, defect.title, FindingsOf(defect));
-    record.expect = defect.expect;
-    record.hypothesis = defect.hypothesis;
+    reports::DefectRecord record = JudgeDefect(defect.listed.id, defect.listed.title, FindingsOf(defect));
+    record.expect = defect.listed.expect;
+    record.hypothesis = defect.listed.hypothesis;
     return record;
   }
 
@@ -388,12 +379,12 @@ class Verification {
       phase.Add({trials_[i].get(), &plan_.cases[i].spec.model, &engine.program, &engine.description,
                  &record.cases[i].divergence});
     }
-    for (size_t i = 0; i < defects_.size(); ++i) {
+    for (size_t i = 0; i < defects_.size() && !options_.listed_defects; ++i) {
       const std::vector<DefectFinding> findings = FindingsOf(defects_[i]);
       const DefectFinding* told = ToldFinding(findings);
       if (!told || !record.defects[i].caught) continue;
       const auto number = static_cast<size_t>(told - findings.data());
-      phase.Add({defects_[i].trials[number].get(), &defect_cases_.at(defects_[i].family)[number].spec.model,
+      phase.Add({defects_[i].trials[number].get(), &defect_cases_.at(defects_[i].listed.family)[number].spec.model,
                  &defects_[i].program, &switchable_.description, &record.defects[i].divergence});
     }
     Schedule schedule(source_, options_.work_dir / "diagnosis");

@@ -9,10 +9,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "conformance/engines/engine_program.h"
+#include "conformance/runner/defect_list.h"
 #include "conformance/runner/plan.h"
 #include "reports/record/record.h"
 
@@ -37,7 +37,11 @@ struct VerifyOptions {
   bool run_cases = true;
   bool run_defects = true;
   bool all_defects = false;  // else those of kSmokeDefects
-  bool first_kill = false;   // a defect's runs end with the first that a check it is meant for catches
+  // Tried in the place of the planted ones; `optimized_defects` is then the program that has them.
+  std::optional<std::vector<ListedDefect>> listed_defects;
+  double listed_timeout_s = 20;                // of a case that one of them is tried on
+  std::optional<size_t> listed_cases_at_most;  // they, and the clean twin, are tried on the first cases only
+  bool first_kill = false;  // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
   bool verdicts_only = false;  // leave out what is done about failures: runs again, diagnosis, making them smaller
   double shrink_s = 0;         // seconds for making failed cases smaller; 0: not
@@ -55,11 +59,6 @@ struct VerifyProgress {
   // While the case `last` is made smaller: `done` smaller ones have been tried, of an unknown number.
   std::optional<double> shrink_left_s;
 };
-
-// Different kinds and checks, from a value to a count: what a run that is not about defects tries in a few seconds.
-// Those of the second line are of family gpt2.
-inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14", "G18", "G20",  //
-                                                     "C2", "L5", "O3b", "Z16"};
 
 // Throws contract::Error for what is wrong before any case can be judged (text, engine program, folders). `progress` is
 // called from several threads, one call at a time.
