@@ -21,6 +21,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/oracle/ledger_check.h"
 #include "conformance/oracle/memory_formula.h"
+#include "conformance/runner/lone_case_file.h"
 #include "conformance/runner/plan.h"
 #include "conformance/runner/verify.h"
 #include "reports/record/record.h"
@@ -45,6 +46,7 @@ struct Options {
   bool verbose = false;
   std::string tier = "smoke";
   std::string case_id;
+  std::string case_file;
   std::string filter;
   std::string engine;
   std::vector<std::string> expect_unsupported;
@@ -57,6 +59,7 @@ struct Options {
   std::string seed = "1";
   int jobs = 0;
   double timeout_s = 60;
+  double shrink_s = 20;
 };
 
 // CLI11 wraps -1 and 2^64 into range, so the seed is parsed here.
@@ -76,6 +79,13 @@ double CheckedTimeout(double seconds) {
   if (seconds >= kMin && seconds <= kMax) return seconds;
   contract::Fail(ErrorCode::kInvalidArgument,
                  fmt::format("--timeout is {}; allowed: {} to {} seconds", seconds, kMin, kMax));
+}
+
+double CheckedShrink(double seconds) {
+  constexpr double kMax = 86400;
+  if (seconds >= 0 && seconds <= kMax) return seconds;
+  contract::Fail(ErrorCode::kInvalidArgument,
+                 fmt::format("--shrink is {}; allowed: 0 (off) to {} seconds", seconds, kMax));
 }
 
 // "i/n" with 1 <= i <= n.
@@ -102,6 +112,7 @@ conformance::Tier ParseTier(const std::string& text) {
 }
 
 conformance::PlanOptions PlanOf(const Options& options) {
+  if (!options.case_file.empty()) return conformance::LonePlanOptions(conformance::ReadLoneCase(options.case_file));
   conformance::PlanOptions plan;
   plan.tier = ParseTier(options.tier);
   plan.seed = ParseSeed(options.seed);
@@ -124,13 +135,25 @@ std::string Quoted(const std::string& word) {
   return quoted + "'";
 }
 
-std::string ReproducePrefix(const Options& options) {
-  std::string line = "./plumbline verify --seed " + options.seed;
-  if (options.tier != Options{}.tier) line += " --tier " + options.tier;
+// A line with what every reproduction needs: the text and the engine.
+std::string LineWith(const Options& options, const std::string& selection) {
+  std::string line = "./plumbline verify " + selection;
   if (!options.text.empty()) line += " --text " + Quoted(options.text);
   if (options.timeout_s != Options{}.timeout_s) line += fmt::format(" --timeout {}", options.timeout_s);
   if (!options.engine.empty()) line += " --engine " + Quoted(options.engine);
   return line;
+}
+
+// The case file states seed and time-out.
+std::string CaseFileLine(Options options, const std::filesystem::path& file) {
+  options.timeout_s = Options{}.timeout_s;
+  return LineWith(options, "--case-file " + Quoted(std::filesystem::relative(file).string()));
+}
+
+std::string ReproducePrefix(const Options& options) {
+  if (!options.case_file.empty()) return CaseFileLine(options, options.case_file);
+  const bool other_tier = options.tier != Options{}.tier;
+  return LineWith(options, "--seed " + options.seed + (other_tier ? " --tier " + options.tier : ""));
 }
 
 // What an engine that keeps books must report, in each step and on each rank.
@@ -209,7 +232,7 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   verify.work_dir = work_dir;
   verify.failures_dir = folder / "failures";
   verify.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const bool narrowed = !options.case_id.empty() || !options.filter.empty();
+  const bool narrowed = !options.case_id.empty() || !options.case_file.empty() || !options.filter.empty();
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
   verify.all_defects = options.self_test || verify.plan.tier != conformance::Tier::kSmoke;
   verify.run_cases = !options.self_test;
@@ -218,6 +241,8 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   verify.require = options.require;
   verify.expected_unsupported = options.expect_unsupported;
   verify.reproduce_prefix = ReproducePrefix(options);
+  verify.shrink_s = CheckedShrink(options.shrink_s);
+  verify.line_of_case_file = [options](const std::filesystem::path& file) { return CaseFileLine(options, file); };
   return verify;
 }
 
@@ -227,6 +252,7 @@ int Run(const Options& options) {
   if (options.self_test && options.no_self_test) {
     contract::Fail(ErrorCode::kInvalidArgument, "--self-test and --no-self-test exclude each other");
   }
+  CheckedShrink(options.shrink_s);
   PlanOf(options);  // bad options are refused before a folder is made
   const InterruptWatcher interrupt;
   const std::filesystem::path folder = MakeResultFolder(options.out, "verify");
@@ -261,6 +287,11 @@ Command AddVerify(CLI::App& app) {
       ->type_name("TIER");
   command->add_flag("--coverage", options->coverage, "Print which combinations of settings the tier's cases cover");
   command->add_option("--case", options->case_id, "Run exactly this case")->type_name("ID");
+  CLI::Option* case_file =
+      command
+          ->add_option("--case-file", options->case_file,
+                       "Run exactly the case of this file, shrunk.json of a failed case say (docs/formats.md)")
+          ->type_name("FILE");
   command
       ->add_option("--filter", options->filter,
                    "Run the cases whose whole id matches this shell pattern, '*/data3-*' say")
@@ -285,6 +316,10 @@ Command AddVerify(CLI::App& app) {
   command->add_flag("--self-test", options->self_test,
                     "Only show that the checks catch every planted defect (tier smoke tries nine)");
   command->add_flag("--no-self-test", options->no_self_test, "Leave the planted defects out");
+  command
+      ->add_option("--shrink", options->shrink_s,
+                   "Seconds in which failed cases are made smaller while they still fail (default: 20; 0: not)")
+      ->type_name("SECONDS");
   CLI::Option* const mutants =
       command
           ->add_option(
@@ -305,6 +340,11 @@ Command AddVerify(CLI::App& app) {
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
   command->add_flag("--json", options->json, "Print the record as JSON");
   command->add_flag("--verbose", options->verbose, "Print a line for each case");
+  // The file says what these would.
+  for (const char* name :
+       {"--case", "--filter", "--tier", "--shard", "--seed", "--timeout", "--self-test", "--coverage", "--mutants"}) {
+    case_file->excludes(command->get_option(name));
+  }
   command->footer(std::string("Examples:\n"
                               "  ./plumbline verify\n"
                               "  ./plumbline verify --tier full\n"

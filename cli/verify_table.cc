@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -84,6 +85,24 @@ std::string Line(const CaseRecord& entry) {
   return fmt::format("{:<12}{}  {:.2f} s\n", reports::Name(entry.verdict), entry.id, entry.seconds);
 }
 
+// "made smaller: data 8 → 2, steps 60 → 1 (23 tried in 6 s)", and the line that was run.
+std::string ShrunkText(const std::optional<reports::ShrunkRecord>& shrunk) {
+  if (!shrunk) return "";
+  constexpr const char* kIndent = "            ";
+  const std::string effort =
+      fmt::format("{} tried in {:.1f} s{}", Counted(shrunk->tried, "smaller case"), shrunk->seconds,
+                  shrunk->finished || !shrunk->note.empty() ? "" : ", then time was up");
+  if (shrunk->reduced.empty()) {
+    const std::string note = shrunk->note.empty() ? "" : ": " + shrunk->note;
+    return fmt::format("{}no smaller case failed like it ({}){}\n", kIndent, effort, note);
+  }
+  std::string text = fmt::format("{}fails like it: {} ({})\n", kIndent, shrunk->reduced, effort);
+  if (!shrunk->message.empty()) text += fmt::format("{}{}\n", kIndent, shrunk->message);
+  if (!shrunk->note.empty()) text += fmt::format("{}{}\n", kIndent, shrunk->note);
+  if (!shrunk->reproduce.empty()) text += fmt::format("{}{}\n", kIndent, shrunk->reproduce);
+  return text;
+}
+
 // Cases that were not run for the same reason are one line.
 std::string NotRun(const Record& record) {
   std::map<std::pair<Verdict, std::string>, int64_t> reasons;
@@ -111,6 +130,7 @@ std::string Findings(const Record& record, bool verbose) {
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
     text += DivergenceText(entry.divergence, "            ");
     if (!quiet) text += fmt::format("            {}\n", entry.reproduce);
+    text += ShrunkText(entry.shrunk);
   }
   text += NotRun(record);
   return text.empty() ? "" : "\n" + text;
@@ -129,6 +149,13 @@ void MakePrintable(std::optional<reports::DivergenceRecord>& divergence) {
   }
 }
 
+void MakePrintable(std::optional<reports::ShrunkRecord>& shrunk) {
+  if (!shrunk) return;
+  for (std::string* text : {&shrunk->reduced, &shrunk->message, &shrunk->reproduce, &shrunk->note}) {
+    *text = conformance::OneLine(*text);
+  }
+}
+
 // What engines and records of strangers say, fit for a terminal: one line each, without control characters.
 Record Printable(Record record) {
   using conformance::OneLine;
@@ -139,6 +166,7 @@ Record Printable(Record record) {
     for (std::string* text : {&entry.id, &entry.engine, &entry.message, &entry.reproduce}) *text = OneLine(*text);
     for (auto& [name, value] : entry.axes) value = OneLine(value);
     MakePrintable(entry.divergence);
+    MakePrintable(entry.shrunk);
     for (reports::CheckRecord& check : entry.checks) check.detail = OneLine(check.detail);
   }
   for (reports::DefectRecord& defect : record.defects) {

@@ -39,7 +39,8 @@ class Case(unittest.TestCase):
     def verify(self, *arguments):
         """Runs verify with a fresh --out; returns the finished process and its record, or None."""
         out = self.dir / f"out{len(list(self.dir.iterdir()))}"
-        done = run("verify", "--out", out, *arguments)
+        # Failures are made smaller in shrink_test.py.
+        done = run("verify", "--out", out, "--shrink", 0, *arguments)
         record = out / "record.json"
         return done, json.loads(record.read_text()) if record.exists() else None
 
@@ -448,7 +449,7 @@ for id, entry in each(): run_one(entry, change)
     def test_a_failed_case_leaves_its_folder_behind(self):
         engine = self.engine("engine", {"run": "sys.exit(9)"})
         out = self.dir / "kept"
-        self.assertEqual(run("verify", "--filter", FILTER, "--engine", engine, "--out", out).returncode, 1)
+        self.assertEqual(run("verify", "--filter", FILTER, "--engine", engine, "--out", out, "--shrink", 0).returncode, 1)
         ids = [case["id"].replace("/", ".") for case in json.loads((out / "record.json").read_text())["cases"]]
         failures = {folder.name: folder for folder in (out / "failures").iterdir()}
         self.assertGreaterEqual(len(ids), 2)

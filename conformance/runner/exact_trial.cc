@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/exact_trial.h"
 
+#include <algorithm>
+
 #include "conformance/oracle/exact_check.h"
 #include "conformance/oracle/sensitivity_check.h"
 #include "conformance/runner/resumed_run.h"
@@ -9,7 +11,7 @@ namespace plumbline::conformance {
 namespace {
 
 // One of them would show a wrong number; several, one that is used in the next step only, or a count of steps.
-constexpr int64_t kNumResumed = 5;
+constexpr int64_t kNumResumed = 5;  // at most half of the run
 
 }  // namespace
 
@@ -33,7 +35,8 @@ void ExactTruthTask::Finish() {
 
 ExactTrial::ExactTrial(contract::Case spec, const contract::EngineDescription& description, const ExactTruthTask& truth)
     : spec_(std::move(spec)), description_(description), truth_(truth) {
-  if (description_.Has("save")) spec_.save_steps = {spec_.steps - 1 - kNumResumed};
+  const int64_t num_resumed = std::min(kNumResumed, spec_.steps / 2);
+  if (description_.Has("save") && num_resumed > 0) spec_.save_steps = {spec_.steps - 1 - num_resumed};
 }
 
 std::vector<TaskRun> ExactTrial::Runs() const {

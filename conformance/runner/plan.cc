@@ -9,6 +9,7 @@
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/cases/layouts.h"
+#include "conformance/cases/lone_case.h"
 #include "conformance/contract/digest.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/strict_json.h"
@@ -112,6 +113,19 @@ std::vector<WantedAxes> DefectLayouts(const std::string& family) {
   };
 }
 
+// One problem with one case.
+Plan LonePlan(const contract::Case& spec) {
+  const std::string name = "case-file";
+  Plan plan;
+  plan.list.problems.push_back(ProblemOf(spec, name));
+  plan.cases.push_back({spec.id,
+                        Role::kCandidate,
+                        0,
+                        spec,
+                        {{"problem", name}, {"storage", spec.config.storage == DType::kBF16 ? "bf16" : "fp32"}}});
+  return plan;
+}
+
 bool Contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -125,13 +139,23 @@ contract::Case CaseOf(const Problem& problem, const std::string& id, const contr
   spec.model = problem.model;
   spec.config = config;
   // Spread over 64 bits: small seeds would not show an engine that drops the upper half.
-  spec.seed = contract::Mix(options.seed + 1);
+  spec.seed = options.lone ? options.lone->seed : contract::Mix(options.seed + 1);
   spec.steps = problem.steps;
-  spec.timeout_s = options.timeout_s;
+  spec.timeout_s = options.lone ? options.lone->timeout_s : options.timeout_s;
   return spec;
 }
 
+PlanOptions LonePlanOptions(const contract::Case& spec) {
+  PlanOptions options;
+  options.lone = spec;
+  options.seed = spec.seed;
+  options.timeout_s = spec.timeout_s;
+  options.with_witness = false;
+  return options;
+}
+
 Plan MakePlan(const PlanOptions& options) {
+  if (options.lone) return LonePlan(*options.lone);
   Plan plan;
   plan.list = AllLayouts(options.tier);
   const std::vector<PlannedCase> all = AllCases(plan.list, options);

@@ -45,7 +45,11 @@ struct PlanOptions {
   uint64_t seed = 1;
   double timeout_s = 60;
   bool with_witness = true;
+  std::optional<contract::Case> lone;  // in the place of tier, selection, seed and time-out: this one case
 };
+
+// For one case that WhyNotJudgeable (lone_case.h) has nothing against.
+PlanOptions LonePlanOptions(const contract::Case& spec);
 
 // InvalidArgument if case_id names no case (the nearest id is named). The plan may be empty.
 Plan MakePlan(const PlanOptions& options);

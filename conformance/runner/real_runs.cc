@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/real_runs.h"
 
+#include <algorithm>
 #include <iterator>
 
+#include "conformance/cases/lone_case.h"
+
 namespace plumbline::conformance {
+
+std::vector<int64_t> InjectedSteps(int64_t steps) {
+  return {std::begin(kInjectedSteps), std::lower_bound(std::begin(kInjectedSteps), std::end(kInjectedSteps), steps)};
+}
+
+int64_t NumSavedSteps(const contract::Case& base) { return std::max<int64_t>(base.steps / 2, 1); }
+
+bool HasResumedHalf(const contract::Case& base) { return NumSavedSteps(base) < base.steps; }
 
 contract::Case StepCase(const contract::Case& base, int64_t step) {
   contract::Case spec = base;
@@ -21,7 +32,7 @@ contract::Case SkippedCase(const contract::Case& base, const std::string& value)
 }
 
 contract::Case UnroundedCase(const contract::Case& base) {
-  contract::Case spec = StepCase(base, *std::rbegin(kInjectedSteps));
+  contract::Case spec = StepCase(base, InjectedSteps(base.steps).back());
   spec.id += "-unrounded";
   return spec;
 }
@@ -29,15 +40,15 @@ contract::Case UnroundedCase(const contract::Case& base) {
 contract::Case SavingCase(const contract::Case& base, bool save) {
   contract::Case spec = base;
   spec.id += "/again";
-  spec.steps = kSavedStep + 1;
-  if (save) spec.save_steps = {kSavedStep};
+  spec.steps = NumSavedSteps(base);
+  if (save) spec.save_steps = {spec.steps - 1};
   return spec;
 }
 
 contract::Case RelatedCase(const contract::Case& base) {
   contract::Case spec = base;
   spec.id += "/related";
-  spec.steps = kSavedStep + 1;
+  spec.steps = NumSavedSteps(base);
   spec.config = RelatedLayout(base.config);
   return spec;
 }
@@ -61,10 +72,9 @@ contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage)
 }
 
 contract::RunConfig OtherPlainLayout(const Problem& problem, contract::DType storage) {
-  constexpr int64_t kMicroBatches = 4;
   contract::RunConfig config = PlainLayout(problem, storage);
-  config.accumulation_steps = kMicroBatches;
-  config.micro_batch_size = config.train_batch_size / kMicroBatches;
+  config.accumulation_steps = kOtherPlainMicroBatches;
+  config.micro_batch_size = config.train_batch_size / kOtherPlainMicroBatches;
   return config;
 }
 

@@ -17,8 +17,11 @@ namespace plumbline::conformance {
 // Steps that begin at an injected state: the first three, where counters and schedules go wrong, and later ones. Eight,
 // so that the errors of the plain engines in bf16 are known well enough for a limit (docs/tolerance.md).
 inline constexpr int64_t kInjectedSteps[] = {0, 1, 2, 4, 7, 11, 14, 17};
-// The saving run ends with its save, half way through the trajectory.
-inline constexpr int64_t kSavedStep = 9;
+// Those that a trajectory of so many steps has.
+std::vector<int64_t> InjectedSteps(int64_t steps);
+// Steps of the saving run, which ends with its save half way through the trajectory; 1 where there is no other half.
+int64_t NumSavedSteps(const contract::Case& base);
+bool HasResumedHalf(const contract::Case& base);
 
 // `base` is the whole trajectory in the layout under test: first_step 0.
 contract::Case StepCase(const contract::Case& base, int64_t step);  // one step, dumped
@@ -27,8 +30,8 @@ inline constexpr int64_t kSkippedStep = 1;
 contract::Case SkippedCase(const contract::Case& base, const std::string& value);
 // A late step in bf16 from master weights that bf16 does not hold: only its update can be judged.
 contract::Case UnroundedCase(const contract::Case& base);
-contract::Case SavingCase(const contract::Case& base, bool save);  // steps 0 ... kSavedStep
-contract::Case RelatedCase(const contract::Case& base);            // steps 0 ... kSavedStep in the layout below
+contract::Case SavingCase(const contract::Case& base, bool save);  // the saved half
+contract::Case RelatedCase(const contract::Case& base);            // the saved half in the layout below
 
 // The simplest layout whose sums are made in the same order as `config`'s, so that an engine with fixed orders must
 // give the same bits: the same ranks, micro-batches and storage; one bucket, no overlap; stage 0, or, where stages 2

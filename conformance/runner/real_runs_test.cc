@@ -53,17 +53,34 @@ TEST(SkippedAndUnroundedCases, AreSingleStepsWithIdsOfTheirOwn) {
   EXPECT_EQ(std::count(std::begin(kInjectedSteps), std::end(kInjectedSteps), kSkippedStep), 1);
 }
 
-TEST(SavedAndResumedCases, MakeUpTheTrajectory) {
-  for (const Problem& problem : Gpt2Cases().problems) {
-    contract::Case base = Base(problem.plain);
-    base.steps = problem.steps;
+TEST(SavedAndResumedCases, MakeUpTheTrajectoryHoweverShort) {
+  for (int64_t steps : {1, 2, 3, 7, 19, 20}) {
+    contract::Case base = Base(Gpt2Cases().problems.front().plain);
+    base.steps = steps;
     const contract::Case saving = SavingCase(base, true);
-    const contract::Case after = AfterStep(base, kSavedStep);
     EXPECT_EQ(saving.save_steps, std::vector<int64_t>{saving.steps - 1});
-    EXPECT_EQ(after.first_step, saving.steps);
-    EXPECT_EQ(saving.steps + after.steps, base.steps);
-    EXPECT_TRUE(ResumedCase(base).resume);
     EXPECT_TRUE(SavingCase(base, false).save_steps.empty());
+    EXPECT_EQ(RelatedCase(base).steps, saving.steps);
+    EXPECT_GE(saving.steps, 1);
+    EXPECT_EQ(HasResumedHalf(base), steps > 1);
+    if (!HasResumedHalf(base)) continue;
+    const contract::Case after = AfterStep(base, saving.steps - 1);
+    EXPECT_EQ(after.first_step, saving.steps);
+    EXPECT_GE(after.steps, 1);
+    EXPECT_EQ(saving.steps + after.steps, base.steps);
+  }
+}
+
+TEST(InjectedSteps, AreThoseThatTheTrajectoryHas) {
+  EXPECT_EQ(InjectedSteps(1), std::vector<int64_t>{0});
+  EXPECT_EQ(InjectedSteps(2), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(InjectedSteps(4), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(InjectedSteps(5), (std::vector<int64_t>{0, 1, 2, 4}));
+  EXPECT_EQ(InjectedSteps(20), std::vector<int64_t>(std::begin(kInjectedSteps), std::end(kInjectedSteps)));
+  contract::Case base = Base(Gpt2Cases().problems.front().plain);
+  for (int64_t steps : {1, 2, 5, 20}) {
+    base.steps = steps;
+    EXPECT_EQ(UnroundedCase(base).first_step, InjectedSteps(steps).back());
   }
 }
 

@@ -36,8 +36,6 @@ void Add(Judgement& judgement, RealResult result, FindRun find_run) {
   JoinCheck(judgement.checks, std::move(result.check));
 }
 
-constexpr size_t kNumSaved = static_cast<size_t>(kSavedStep) + 1;
-
 }  // namespace
 
 RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth)
@@ -47,10 +45,10 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
   };
   add(Part::kTrajectory, {base_}, base_);
   if (description_.Has("deterministic")) {
-    const bool saves = description_.Has("save");
+    const bool saves = description_.Has("save") && HasResumedHalf(base_);
     const contract::Case again = SavingCase(base_, saves);
     add(Part::kAgain, {again}, again);
-    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterStep(base_, kSavedStep));
+    if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterStep(base_, again.steps - 1));
     const contract::Case related = RelatedCase(base_);
     if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
   }
@@ -191,7 +189,7 @@ void RealTrial::AddRelations(Judgement& judgement) const {
     Add(judgement, CompareBitwise(name, base_.model, expected, other), run_of(part));
   };
   const RunDigest& whole = *trajectory.seen->run;
-  const RunDigest first = Steps(whole, 0, kNumSaved);
+  const RunDigest first = Steps(whole, 0, static_cast<size_t>(NumSavedSteps(base_)));
   if (const RunDigest* again = seen(Part::kAgain)) compare("run to run", Part::kAgain, *again, first);
   if (const RunDigest* resumed = seen(Part::kResumed)) {
     Add(judgement, CompareResumed(base_.model, whole, *resumed), run_of(Part::kResumed));
@@ -215,7 +213,8 @@ void RealTrial::AddGuard(Judgement& judgement) {
     GuardSkipped(skipped->traced, skipped->task_run.start->state, *skipped->sight->sight, guard_);
   }
   if (const Run* again = Find(Part::kAgain)) {
-    GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, kNumSaved), guard_);
+    const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));
+    GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, num_saved), guard_);
   }
   GuardTrajectory(truth_.losses(), truth_.most_tokens(), truth_.drifted_losses(storage), trajectory.seen->run->Losses(),
                   guard_);

@@ -65,7 +65,7 @@ int32_t RarestFirstToken(const contract::Batches& batches, int64_t batch, int64_
 
 RealTrajectoryTask::RealTrajectoryTask(const Problem& problem, const PlanOptions& options)
     : spec_(CaseOf(problem, "truth/" + problem.name + "/trajectory", problem.plain, options)) {
-  for (int64_t step : kInjectedSteps) {
+  for (int64_t step : InjectedSteps(problem.steps)) {
     if (step > 0) spec_.dump_steps.push_back(step - 1);
   }
 }
@@ -128,14 +128,15 @@ std::vector<StepSight> RealLineTask::sights() const {
 void RealTruth::MakeSkippedStarts() {
   const contract::Gpt2Spec& model = problem_.model.gpt2();
   const RealStarts& starts = Starts(DType::kF32);
-  if (model.tied_head || starts.empty()) return;
-  const auto place = std::find(std::begin(kInjectedSteps), std::end(kInjectedSteps), kSkippedStep);
+  const std::vector<int64_t> steps = InjectedSteps(problem_.steps);
+  const auto place = std::find(steps.begin(), steps.end(), kSkippedStep);
+  if (model.tied_head || starts.empty() || place == steps.end()) return;
   const contract::Case spec = CaseOf(problem_, "", problem_.plain, options_);
   const int64_t batch = problem_.plain.train_batch_size;
   const contract::Batches batches = contract::MakeBatches(source_, problem_.model, {spec.seed, kSkippedStep, 1, batch});
   const int64_t token = RarestFirstToken(batches, batch, model.positions);
   for (const auto& [name, value] : {std::pair("inf", HUGE_VALF), std::pair("nan", NAN)}) {
-    RealStart start = *starts[static_cast<size_t>(place - std::begin(kInjectedSteps))];
+    RealStart start = *starts[static_cast<size_t>(place - steps.begin())];
     // embed.weight is the first parameter.
     std::fill_n(start.state.front().master.begin() + token * model.width, model.width, value);
     skipped_starts_.emplace_back(name, std::make_shared<const RealStart>(std::move(start)));

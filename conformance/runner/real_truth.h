@@ -28,7 +28,7 @@
 
 namespace plumbline::conformance {
 
-// The states, in the order of kInjectedSteps.
+// The states, in the order of InjectedSteps.
 using RealStarts = std::vector<std::shared_ptr<const RealStart>>;
 
 // The reference's run over all steps.

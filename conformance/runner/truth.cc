@@ -43,6 +43,12 @@ std::filesystem::path DumpName(int64_t step) {
 
 void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std::filesystem::path>& out_dirs,
                        Truth& truth) {
+  if (runs.size() == 1) {
+    truth.checks.push_back({"amplification", reports::CheckOutcome::kVacuous, 0,
+                            "the case ends before step " + std::to_string(kPerturbedStep) +
+                                ", in which a unit would be added: where it passes it shows nothing"});
+    return;
+  }
   const int64_t last = runs.front().spec.steps - 1;
   const contract::TensorFile unperturbed = contract::ReadTensorFile(out_dirs.front() / DumpName(last));
   std::vector<Amplification> measured;
@@ -60,6 +66,7 @@ std::vector<TruthRun> TruthRuns(const Problem& problem, const PlanOptions& optio
   TruthRun truth{CaseOf(problem, "truth/" + problem.name, config, options), ""};
   truth.spec.dump_steps = {problem.steps - 1};
   std::vector<TruthRun> runs = {truth};
+  if (problem.steps <= kPerturbedStep) return runs;
   for (Kind kind : KindsOf(problem.plain.optimizer)) {
     TruthRun perturbed = truth;
     perturbed.perturbed = std::string(contract::Name(kind));

@@ -85,6 +85,19 @@ class WrittenTruth : public testing::Test {
   std::vector<std::filesystem::path> dirs_;
 };
 
+TEST(TruthRuns, AddNoUnitToACaseThatEndsBefore) {
+  for (Problem problem : ExactCases().problems) {
+    for (int64_t steps : {1, 4, 5}) {
+      problem.steps = steps;
+      const std::vector<TruthRun> runs = TruthRuns(problem, PlanOptions{});
+      EXPECT_EQ(runs.size() == 1, steps <= 4) << steps;
+      for (const TruthRun& run : runs) {
+        EXPECT_EQ(contract::ParseCase(contract::ToJson(run.spec), "case"), run.spec) << "the reference takes it";
+      }
+    }
+  }
+}
+
 TEST_F(WrittenTruth, IsLiveAndAmplifies) {
   EXPECT_EQ(Outcome("liveness"), CheckOutcome::kPass);
   EXPECT_EQ(Outcome("amplification"), CheckOutcome::kPass);

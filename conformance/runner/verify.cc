@@ -17,7 +17,9 @@
 #include "conformance/runner/diagnosis_phase.h"
 #include "conformance/runner/environment.h"
 #include "conformance/runner/judge.h"
+#include "conformance/runner/lone_case_file.h"
 #include "conformance/runner/schedule.h"
+#include "conformance/runner/shrink_phase.h"
 #include "conformance/runner/trial.h"
 #include "conformance/runner/truths.h"
 
@@ -69,9 +71,10 @@ class Verification {
     RunAll(schedule, limits);
     reports::Record record = NewRecord();
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(JudgeCase(i));
-    if (!stop_.stop_requested()) RerunFailures(truths, record);
+    if (!stop_.stop_requested() && !options_.verdicts_only) RerunFailures(truths, record);
     for (const DefectRun& defect : defects_) record.defects.push_back(JudgeDefectRun(defect));
-    if (!stop_.stop_requested()) Diagnose(record);
+    if (!stop_.stop_requested() && !options_.verdicts_only) Diagnose(record);
+    if (!stop_.stop_requested() && options_.shrink_s > 0) MakeSmaller(truths, record);
     record.interrupted = stop_.stop_requested();
     reports::Finish(record, options_.require);
     SaveFailures(schedule);
@@ -270,8 +273,9 @@ class Verification {
     record.axes.insert(entry.axes.begin(), entry.axes.end());
     record.checks = std::move(judgement.checks);
     record.message = std::move(judgement.message);
-    record.reproduce =
-        options_.reproduce_prefix + (entry.role == Role::kCleanTwin ? " --self-test" : " --case " + entry.id);
+    record.reproduce = options_.reproduce_prefix;
+    if (!options_.plan.lone)
+      record.reproduce += entry.role == Role::kCleanTwin ? " --self-test" : " --case " + entry.id;
     const auto seconds = seconds_.find(trials_[index].get());
     if (seconds != seconds_.end()) record.seconds = seconds->second;
     record.steps = entry.spec.steps;
@@ -308,6 +312,45 @@ class Verification {
         record.cases[i].message += " (run again: " + second.message + ")";
       }
     }
+  }
+
+  // Of the engine under test only: the twin's failures are run by --self-test, the witness's show in every truth.
+  void MakeSmaller(const Truths& truths, reports::Record& record) {
+    std::vector<ShrinkSubject> subjects;
+    for (size_t i = 0; i < plan_.cases.size(); ++i) {
+      if (plan_.cases[i].role != Role::kCandidate || !trials_[i]) continue;
+      subjects.push_back({&plan_.cases[i], JudgeTrial(*trials_[i]), &record.cases[i].shrunk});
+    }
+    const auto progress = [&](const std::string& id, int64_t tried, double left_s) {
+      progress_({tried, tried, 0, id, left_s});
+    };
+    ShrinkFailures({{&reference_, &witness_, &candidate_},
+                    source_,
+                    truths,
+                    options_.work_dir,
+                    options_.failures_dir,
+                    options_.jobs,
+                    options_.shrink_s,
+                    [&](const std::filesystem::path& file) { return RunCaseFile(file); },
+                    options_.line_of_case_file,
+                    progress},
+                   subjects, stop_);
+  }
+
+  // What `verify --case-file FILE` runs.
+  reports::CaseRecord RunCaseFile(const std::filesystem::path& file) const {
+    VerifyOptions options = options_;
+    options.plan = LonePlanOptions(ReadLoneCase(file));
+    options.work_dir = options_.work_dir / "case-file";
+    std::filesystem::remove_all(options.work_dir);
+    std::filesystem::create_directory(options.work_dir);
+    options.failures_dir = options.work_dir / "failures";
+    options.run_cases = true;
+    options.run_defects = false;
+    options.listed_defects.reset();
+    options.verdicts_only = true;
+    options.shrink_s = 0;
+    return Verify(options, stop_, [](const VerifyProgress&) {}).cases.at(0);
   }
 
   std::vector<DefectFinding> FindingsOf(const DefectRun& defect) const {
@@ -364,6 +407,7 @@ class Verification {
     record.shard = {options_.plan.selection.shard_index, options_.plan.selection.shard_count};
     record.options["tier"] = SizesOf(options_.plan.tier).name;
     record.options["jobs"] = std::to_string(options_.jobs);
+    if (options_.plan.lone) record.options["case_file"] = options_.plan.lone->id;
     if (options_.plan.selection.filter) record.options["filter"] = *options_.plan.selection.filter;
     if (options_.plan.selection.case_id) record.options["case"] = *options_.plan.selection.case_id;
     record.options["self_test"] = options_.run_defects ? "on" : "off";

@@ -43,8 +43,12 @@ struct VerifyOptions {
   std::optional<size_t> listed_cases_at_most;  // they, and the clean twin, are tried on the first cases only
   bool first_kill = false;  // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
+  bool verdicts_only = false;  // leave out what is done about failures: runs again, diagnosis, making them smaller
+  double shrink_s = 0;         // seconds for making failed cases smaller; 0: not
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
-  std::string reproduce_prefix;                   // "./plumbline verify --seed 1"
+  std::string reproduce_prefix;                   // "./plumbline verify --seed 1"; of plan.lone the whole line
+  // The line that runs a case file; needed with shrink_s.
+  std::function<std::string(const std::filesystem::path&)> line_of_case_file;
 };
 
 struct VerifyProgress {
@@ -52,6 +56,8 @@ struct VerifyProgress {
   int64_t total = 0;
   double elapsed_s = 0;
   std::string last;  // what has just ended
+  // While the case `last` is made smaller: `done` smaller ones have been tried, of an unknown number.
+  std::optional<double> shrink_left_s;
 };
 
 // Throws contract::Error for what is wrong before any case can be judged (text, engine program, folders). `progress` is

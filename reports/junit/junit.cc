@@ -102,6 +102,9 @@ Element ElementFor(const CaseRecord& entry) {
 std::string Body(const CaseRecord& entry) {
   std::string body;
   if (!entry.reproduce.empty()) body += "reproduce: " + entry.reproduce + "\n";
+  if (entry.shrunk && !entry.shrunk->reproduce.empty()) {
+    body += "fails like it: " + entry.shrunk->reduced + "\nreproduce: " + entry.shrunk->reproduce + "\n";
+  }
   for (const auto& [axis, value] : entry.axes) body += axis + " = " + value + "\n";
   for (const CheckRecord& check : entry.checks) {
     body += check.name + ": " + std::string(Name(check.outcome)) + ", " + std::to_string(check.compared) + " compared";

@@ -80,6 +80,10 @@ TEST(Junit, BodyHoldsTheChecksAndTheLineThatReproduces) {
   const std::string xml = ToJunitXml(record);
   EXPECT_TRUE(Has(xml, "reproduce: plumbline verify --case &apos;a&lt;b&apos;&#10;"));
   EXPECT_TRUE(Has(xml, "weights: fail, 9 compared, step 3&#10;"));
+  EXPECT_TRUE(Has(xml, "fails like it: data 8 → 2, steps 60 → 1&#10;"));
+  EXPECT_TRUE(Has(xml, "reproduce: ./plumbline verify --case-file failures/x/shrunk.json&#10;"));
+  record.cases[1].shrunk->reproduce.clear();  // none was run
+  EXPECT_FALSE(Has(ToJunitXml(record), "fails like it"));
 }
 
 TEST(Junit, DefectsAreASecondSuite) {

@@ -40,6 +40,18 @@ struct CheckRecord {
   friend bool operator==(const CheckRecord&, const CheckRecord&) = default;
 };
 
+// What a failed case was made smaller to.
+struct ShrunkRecord {
+  std::string reduced = {};    // "data 8 → 2, steps 60 → 1"; empty: nothing smaller failed for the same reason
+  int64_t tried = 0;           // smaller cases that were run
+  double seconds = 0;          // all in all
+  bool finished = false;       // false: time was up, or it was interrupted, while smaller cases were left to try
+  std::string message = {};    // what the smallest says, as `message` of a case
+  std::string reproduce = {};  // one command line, which has been run; empty: none has
+  std::string note = {};       // why there is no line although it was reduced
+  friend bool operator==(const ShrunkRecord&, const ShrunkRecord&) = default;
+};
+
 // What an engine may have done wrong, and how much of the divergence that leaves unexplained: 0 nothing, 1 all.
 struct HypothesisRecord {
   std::string name = {};
@@ -76,6 +88,7 @@ struct CaseRecord {
   int64_t steps = 0;
   int64_t ranks = 0;
   std::optional<DivergenceRecord> divergence = {};  // of a case that failed
+  std::optional<ShrunkRecord> shrunk = {};          // of the first failed case of each reason
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
 };
 

@@ -58,6 +58,12 @@ void ValidateCase(const CaseRecord& entry, const std::string& path) {
          "a finite number, at least 0");
   DemandAtLeast(entry.steps, 0, path + ".steps");
   DemandAtLeast(entry.ranks, 0, path + ".ranks");
+  if (entry.shrunk) {
+    const double seconds = entry.shrunk->seconds;
+    Demand(std::isfinite(seconds) && seconds >= 0, path + ".shrunk.seconds", std::to_string(seconds),
+           "a finite number, at least 0");
+    DemandAtLeast(entry.shrunk->tried, 0, path + ".shrunk.tried");
+  }
   ValidateDivergence(entry.divergence, path + ".divergence");
   for (size_t i = 0; i < entry.checks.size(); ++i) {
     DemandAtLeast(entry.checks[i].compared, 0, path + ".checks[" + std::to_string(i) + "].compared");
@@ -110,6 +116,19 @@ OrderedJson ToNode(const std::map<std::string, std::string>& map) {
   return node;
 }
 
+OrderedJson ToNode(const std::optional<ShrunkRecord>& shrunk) {
+  if (!shrunk) return nullptr;
+  OrderedJson node = OrderedJson::object();
+  node["reduced"] = shrunk->reduced;
+  node["tried"] = shrunk->tried;
+  node["seconds"] = shrunk->seconds;
+  node["finished"] = shrunk->finished;
+  node["message"] = shrunk->message;
+  node["reproduce"] = shrunk->reproduce;
+  node["note"] = shrunk->note;
+  return node;
+}
+
 OrderedJson ToNode(const HypothesisRecord& hypothesis) {
   OrderedJson node = OrderedJson::object();
   node["name"] = hypothesis.name;
@@ -148,6 +167,7 @@ OrderedJson ToNode(const CaseRecord& entry) {
   node["steps"] = entry.steps;
   node["ranks"] = entry.ranks;
   node["divergence"] = ToNode(entry.divergence);
+  node["shrunk"] = ToNode(entry.shrunk);
   return node;
 }
 
@@ -290,6 +310,18 @@ CheckRecord ReadCheck(const Field& field) {
           .detail = field["detail"].String()};
 }
 
+std::optional<ShrunkRecord> ReadShrunk(const Field& field) {
+  if (field.IsNull()) return std::nullopt;
+  field.DemandKeys({"reduced", "tried", "seconds", "finished", "message", "reproduce", "note"});
+  return ShrunkRecord{.reduced = field["reduced"].String(),
+                      .tried = field["tried"].Int(),
+                      .seconds = field["seconds"].Number(),
+                      .finished = field["finished"].Bool(),
+                      .message = field["message"].String(),
+                      .reproduce = field["reproduce"].String(),
+                      .note = field["note"].String()};
+}
+
 HypothesisRecord ReadHypothesis(const Field& field) {
   field.DemandKeys({"name", "says", "residual", "fits"});
   return {.name = field["name"].String(),
@@ -315,7 +347,7 @@ std::optional<DivergenceRecord> ReadDivergence(const Field& field) {
 
 CaseRecord ReadCase(const Field& field) {
   field.DemandKeys({"id", "verdict", "expected_unsupported", "engine", "axes", "checks", "message", "reproduce",
-                    "seconds", "steps", "ranks", "divergence"});
+                    "seconds", "steps", "ranks", "divergence", "shrunk"});
   return {.id = field["id"].String(),
           .verdict = field["verdict"].NameOf(Verdict::kVacuous),
           .expected_unsupported = field["expected_unsupported"].Bool(),
@@ -327,7 +359,8 @@ CaseRecord ReadCase(const Field& field) {
           .seconds = field["seconds"].Number(),
           .steps = field["steps"].Int(),
           .ranks = field["ranks"].Int(),
-          .divergence = ReadDivergence(field["divergence"])};
+          .divergence = ReadDivergence(field["divergence"]),
+          .shrunk = ReadShrunk(field["shrunk"])};
 }
 
 DefectRecord ReadDefect(const Field& field) {

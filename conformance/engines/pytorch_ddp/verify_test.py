@@ -29,7 +29,7 @@ class Verify(unittest.TestCase):
 
     def verify(self, starter):
         out = self.folder / "out"
-        done = subprocess.run([PLUMBLINE, "verify", "--engine", starter, "--case", CASE, "--no-self-test", "--out", out],
+        done = subprocess.run([PLUMBLINE, "verify", "--engine", starter, "--case", CASE, "--no-self-test", "--shrink", "0", "--out", out],
                               capture_output=True, text=True, check=False, cwd=self.folder)
         record = json.loads((out / "record.json").read_text()) if (out / "record.json").exists() else {"cases": []}
         self.assertEqual(len(record["cases"]), 1, done.stdout + done.stderr)

@@ -37,6 +37,13 @@ inline Record ExampleRecord() {
   second.checks = {};
   record.cases[1].checks = {{.name = "weights", .outcome = CheckOutcome::kFail, .compared = 9, .detail = "step 3"}};
   record.cases[1].message = "differs at step 3 in embed.weight";
+  record.cases[1].shrunk = {.reduced = "data 8 → 2, steps 60 → 1",
+                            .tried = 23,
+                            .seconds = 6.5,
+                            .finished = true,
+                            .message = "differs at step 0 in embed.weight",
+                            .reproduce = "./plumbline verify --case-file failures/x/shrunk.json",
+                            .note = "none"};
   record.cases[1].divergence = {.step = 3,
                                 .quantity = "gradient",
                                 .tensor = "layers.1.mlp.down",

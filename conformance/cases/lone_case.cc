@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/lone_case.h"
+
+#include <string_view>
+
+#include "conformance/contract/batch_source.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+
+// Folders of results are named after it.
+bool IsGoodId(const std::string& id, std::string_view family) {
+  constexpr size_t kMaxBytes = 200;
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/";
+  return id.size() <= kMaxBytes && id.starts_with(std::string(family) + "/") &&
+         id.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+std::optional<std::string> WhyNoWholeRun(const contract::Case& spec) {
+  if (spec.first_step != 0) return "first_step is " + std::to_string(spec.first_step) + "; allowed: 0";
+  if (spec.resume) return "resume is true; allowed: false";
+  if (spec.perturbation) return "perturbation is there; allowed: none";
+  if (!spec.dump_steps.empty()) return "dump_steps is not empty; allowed: []";
+  if (!spec.save_steps.empty()) return "save_steps is not empty; allowed: []";
+  if (spec.phase_marks) return "phase_marks is true; allowed: false";
+  return std::nullopt;
+}
+
+std::optional<std::string> WhyNotExact(const contract::Case& spec) {
+  constexpr int64_t kOddStep = 1;
+  const int64_t batch = spec.config.train_batch_size;
+  if (contract::NumWeightedTokens(batch, spec.model.positions(), kOddStep) <= batch) {
+    return "model.positions is " + std::to_string(spec.model.positions()) +
+           "; allowed: enough for more weighted tokens than samples in odd steps";
+  }
+  if (spec.model.exact().dropout && spec.config.optimizer == contract::OptimizerKind::kModularSgd) {
+    return "config.optimizer.type is \"ModularSGD\"; allowed: ModularMomentum with dropout";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> WhyNotReal(const contract::Case& spec) {
+  const int64_t batch = spec.config.train_batch_size;
+  if (batch % kOtherPlainMicroBatches == 0) return std::nullopt;
+  return "config.train_batch_size is " + std::to_string(batch) + "; allowed: a multiple of " +
+         std::to_string(kOtherPlainMicroBatches) + " in family gpt2";
+}
+
+}  // namespace
+
+Problem ProblemOf(const contract::Case& spec, const std::string& name) {
+  Problem problem{name, spec.model, {}, spec.steps};
+  problem.plain.train_batch_size = spec.config.train_batch_size;
+  problem.plain.micro_batch_size = spec.config.train_batch_size;
+  problem.plain.optimizer = spec.config.optimizer;
+  problem.plain.params = spec.config.params;
+  problem.plain.groups = spec.config.groups;
+  problem.plain.schedule = spec.config.schedule;
+  problem.plain.gradient_clipping = spec.config.gradient_clipping;
+  return problem;
+}
+
+std::optional<std::string> WhyNotJudgeable(const contract::Case& spec) {
+  if (!IsGoodId(spec.id, spec.model.family())) {
+    return "id is not a name; allowed: FAMILY/ and then letters, digits, _ . - and /, 200 bytes in all";
+  }
+  if (const auto why = WhyNoWholeRun(spec)) return why;
+  if (spec.config.storage != DType::kF32 && spec.config.storage != DType::kBF16) {
+    return "config.fp64 is enabled; allowed: storage in fp32 or bf16";
+  }
+  return spec.model.is_exact() ? WhyNotExact(spec) : WhyNotReal(spec);
+}
+
+}  // namespace plumbline::conformance

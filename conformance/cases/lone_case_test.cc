@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/lone_case.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/exact_cases.h"
+#include "conformance/cases/gpt2_cases.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::Case;
+
+Case CaseOf(const CaseList& list, const CaseSpec& entry) {
+  Case spec;
+  spec.id = entry.id;
+  spec.model = list.problems[static_cast<size_t>(entry.problem)].model;
+  spec.steps = list.problems[static_cast<size_t>(entry.problem)].steps;
+  spec.config = entry.config;
+  return spec;
+}
+
+TEST(LoneCase, EveryListedCaseIsJudgeableAndLeadsBackToItsProblem) {
+  for (const CaseList& list : {ExactCases(), Gpt2Cases()}) {
+    for (const CaseSpec& entry : list.cases) {
+      const Case spec = CaseOf(list, entry);
+      EXPECT_EQ(WhyNotJudgeable(spec), std::nullopt) << spec.id;
+      const Problem& expected = list.problems[static_cast<size_t>(entry.problem)];
+      const Problem problem = ProblemOf(spec, "name");
+      EXPECT_EQ(problem.name, "name");
+      EXPECT_EQ(problem.model, expected.model);
+      EXPECT_EQ(problem.plain, expected.plain) << spec.id;
+      EXPECT_EQ(problem.steps, expected.steps);
+    }
+  }
+}
+
+TEST(LoneCase, SaysWhyItCannotBeJudged) {
+  struct Refused {
+    std::string part;
+    std::function<void(Case&)> spoil;
+  };
+  const auto exact = [](Case& spec) { spec.model.exact().positions = 3; };
+  const std::vector<Refused> both = {
+      {"first_step is 1", [](Case& spec) { spec.first_step = 1; }},
+      {"resume", [](Case& spec) { spec.resume = true; }},
+      {"perturbation", [](Case& spec) { spec.perturbation.emplace(); }},
+      {"dump_steps", [](Case& spec) { spec.dump_steps = {0}; }},
+      {"save_steps", [](Case& spec) { spec.save_steps = {0}; }},
+      {"phase_marks", [](Case& spec) { spec.phase_marks = true; }},
+      {"fp64", [](Case& spec) { spec.config.storage = contract::DType::kF64; }},
+      {"id is not", [](Case& spec) { spec.id = ".."; }},
+      {"id is not", [](Case& spec) { spec.id += "\n"; }},
+      {"id is not", [](Case& spec) { spec.id += std::string(200, 'x'); }},
+      {"id is not", [](Case& spec) { spec.id = "other/" + spec.id; }},
+  };
+  const CaseList exact_list = ExactCases();
+  const CaseList real_list = Gpt2Cases();
+  const auto expect = [](Case spec, const Refused& refused) {
+    refused.spoil(spec);
+    const std::optional<std::string> why = WhyNotJudgeable(spec);
+    ASSERT_TRUE(why) << refused.part;
+    EXPECT_NE(why->find(refused.part), std::string::npos) << *why;
+    EXPECT_NE(why->find("allowed: "), std::string::npos) << *why;
+  };
+  for (const Refused& refused : both) {
+    expect(CaseOf(exact_list, exact_list.cases.front()), refused);
+    expect(CaseOf(real_list, real_list.cases.front()), refused);
+  }
+  const Case first = CaseOf(exact_list, exact_list.cases.front());
+  expect(first, {"positions is 3", exact});
+  expect(first, {"ModularSGD", [](Case& spec) {
+                   spec.model.exact().dropout = true;
+                   spec.config.optimizer = contract::OptimizerKind::kModularSgd;
+                 }});
+  expect(CaseOf(real_list, real_list.cases.front()),
+         {"train_batch_size is 6", [](Case& spec) { spec.config.train_batch_size = 6; }});
+}
+
+}  // namespace
+}  // namespace plumbline::conformance
