@@ -11,6 +11,9 @@
 namespace plumbline::cli {
 namespace {
 
+// A hypothesis that explains less than half of the divergence leads nobody; the record keeps it.
+constexpr double kMostShown = 0.5;
+
 using reports::DefectRecord;
 using reports::DivergenceRecord;
 using reports::HypothesisRecord;
@@ -68,6 +71,7 @@ std::string DivergenceText(const std::optional<DivergenceRecord>& divergence, co
     text += fmt::format("{}none of the hypotheses fits (residual above {:.2g})\n", indent, divergence->residual_limit);
   }
   for (const HypothesisRecord& hypothesis : hypotheses) {
+    if (!hypothesis.fits && hypothesis.residual > kMostShown) continue;
     text += fmt::format("{}{:<9}{} (residual {:.2g}): {}\n", indent,
                         hypothesis.fits ? "fits:" : "nearest:", hypothesis.name, hypothesis.residual, hypothesis.says);
   }

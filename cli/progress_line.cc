@@ -40,8 +40,8 @@ void ProgressLine::Show(const conformance::VerifyProgress& progress) {
   if (progress.shrink_left_s) return Draw(ShrinkText(progress));
   const double left =
       progress.elapsed_s * static_cast<double>(progress.total - progress.done) / static_cast<double>(progress.done);
-  Draw(fmt::format("{}/{} runs, {:.0f} s, about {:.0f} s left: {}", progress.done, progress.total, progress.elapsed_s,
-                   left, progress.last));
+  Draw(fmt::format("{}: {}/{} runs, {:.0f} s, about {:.0f} s left: {}", progress.phase, progress.done, progress.total,
+                   progress.elapsed_s, left, progress.last));
 }
 
 void ProgressLine::Draw(std::string line) {

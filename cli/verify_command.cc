@@ -18,6 +18,7 @@
 #include "cli/progress_line.h"
 #include "cli/result_folder.h"
 #include "cli/verify_table.h"
+#include "conformance/contract/batch_source.h"
 #include "conformance/contract/error.h"
 #include "conformance/oracle/ledger_check.h"
 #include "conformance/oracle/memory_formula.h"
@@ -246,14 +247,25 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   return verify;
 }
 
+// Throws what is wrong with options, case, text or program.
+void DemandInput(const Options& options) {
+  CheckedShrink(options.shrink_s);
+  const conformance::PlanOptions plan = PlanOf(options);
+  if (options.case_file.empty()) conformance::MakePlan(plan);
+  contract::ReadTokenSource(options.text.empty() ? DefaultText() : std::filesystem::path(options.text));
+  if (!options.engine.empty() && !std::filesystem::exists(options.engine)) {
+    contract::Fail(ErrorCode::kInvalidArgument,
+                   "engine " + std::filesystem::absolute(options.engine).string() + ": no such file");
+  }
+}
+
 int Run(const Options& options) {
   if (options.coverage) return PrintCoverage(options);
   if (options.list || options.dry_run) return PrintPlan(options);
   if (options.self_test && options.no_self_test) {
     contract::Fail(ErrorCode::kInvalidArgument, "--self-test and --no-self-test exclude each other");
   }
-  CheckedShrink(options.shrink_s);
-  PlanOf(options);  // bad options are refused before a folder is made
+  DemandInput(options);  // before a folder is made
   const InterruptWatcher interrupt;
   const std::filesystem::path folder = MakeResultFolder(options.out, "verify");
   const WorkFolder work(folder, options.keep);
@@ -271,15 +283,18 @@ int Run(const Options& options) {
     std::fputs(VerifyTable(record, options.verbose).c_str(), stdout);
     std::printf("Record: %s\n", std::filesystem::relative(folder / "record.json").c_str());
   }
+  std::fflush(stdout);  // removing the work folder may take a while
   return static_cast<int>(record.exit_code);
 }
 
 }  // namespace
 
 Command AddVerify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Does an engine train, bit for bit, what the reference trains?");
+  CLI::App* command = app.add_subcommand("verify", "Does an engine train what the reference trains?");
   const auto options = std::make_shared<Options>();
-  command->add_flag("--list", options->list, "Print the ids of the selected cases and run nothing");
+  command->add_flag("--list", options->list,
+                    "Print the ids of the selected cases and run nothing (the twin's, which come with planted defects, "
+                    "are not among them)");
   command->add_flag(
       "--dry-run", options->dry_run,
       "Print each selected case's resolved config, predicted collectives and memory, one JSON object a line");

@@ -120,6 +120,16 @@ std::string NotRun(const Record& record) {
   return text;
 }
 
+// What failed besides the finding that leads: a loss that is wrong too means that the fault is before backward.
+std::string AlsoFailed(const CaseRecord& entry) {
+  std::string names;
+  for (const reports::CheckRecord& check : entry.checks) {
+    if (check.outcome != CheckOutcome::kFail || entry.message.starts_with(check.detail)) continue;
+    names += (names.empty() ? "" : ", ") + check.name;
+  }
+  return names.empty() ? "" : "            also failed: " + conformance::OneLine(names) + "\n";
+}
+
 std::string Findings(const Record& record, bool verbose) {
   std::string text;
   for (const CaseRecord& entry : record.cases) {
@@ -128,6 +138,7 @@ std::string Findings(const Record& record, bool verbose) {
     if (quiet && !verbose) continue;
     text += Line(entry);
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
+    text += AlsoFailed(entry);
     text += DivergenceText(entry.divergence, "            ");
     if (!quiet) text += fmt::format("            {}\n", entry.reproduce);
     text += ShrunkText(entry.shrunk);
@@ -239,7 +250,7 @@ std::string Summary(const Record& record) {
                                     [](const reports::DefectRecord& defect) { return defect.caught; });
   if (!record.defects.empty()) text += fmt::format(" {} of {} planted defects caught.", caught, record.defects.size());
   if (!record.missing_shards.empty()) {
-    text += fmt::format(" Missing shards: {} (of {}).", fmt::join(record.missing_shards, ", "), record.shard.count);
+    text += fmt::format(" Missing shards: {}.", fmt::join(record.missing_shards, ", "));
   }
   if (record.interrupted) text += " Interrupted.";
   return "\n" + text + "\n";

@@ -204,10 +204,10 @@ std::vector<Finding> FindingsOf(const RegionHistory& history, const std::vector<
   return findings;
 }
 
-// "0.5", "1 + 2.1e-06", "0".
+// "0.5", "1 + 2.1e-06", "1 - 3e-05", "0".
 std::string FactorText(double slope) {
   constexpr double kNoise = 1e-9;  // of the slope of what is zero
-  if (std::abs(slope) < 0.01) return "1 + " + Text(slope);
+  if (std::abs(slope) < 0.01) return (slope < 0 ? "1 - " : "1 + ") + Text(std::abs(slope));
   return std::abs(1 + slope) < kNoise ? "0" : Text(1 + slope);
 }
 

@@ -58,17 +58,17 @@ class Verification {
     Truths truths(plan_.list, Problems(), options_.plan, source_);
     Schedule first(source_, options_.work_dir / "first");
     truths.ScheduleTrajectories(reference_, first);
-    RunAll(first);
+    RunAll(first, "the reference trains (1 of 3)");
     Schedule second(source_, options_.work_dir / "second");
     truths.ScheduleRest(reference_, witness_, second);
-    RunAll(second);
+    RunAll(second, "truths and plain runs (2 of 3)");
     truths.Finish();
     Schedule schedule(source_, options_.work_dir);
     ScheduleCases(truths, schedule);
     ScheduleDefects(truths, schedule);
     RunLimits limits;
     if (options_.listed_defects) limits.start_allowance_s = kListedStartAllowanceSeconds;
-    RunAll(schedule, limits);
+    RunAll(schedule, "cases (3 of 3)", limits);
     reports::Record record = NewRecord();
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(JudgeCase(i));
     if (!stop_.stop_requested() && !options_.verdicts_only) RerunFailures(truths, record);
@@ -207,9 +207,10 @@ class Verification {
     }
   }
 
-  void RunAll(const Schedule& schedule, const RunLimits& limits = RunLimits{}) {
+  void RunAll(const Schedule& schedule, std::string_view phase, const RunLimits& limits = RunLimits{}) {
     std::mutex mutex;
     VerifyProgress state;
+    state.phase = phase;
     state.total = static_cast<int64_t>(schedule.runs().size());
     const auto start = std::chrono::steady_clock::now();
     const auto on_done = [&](size_t number, const CaseOutcome& outcome) {
@@ -300,7 +301,7 @@ class Verification {
       again.Add(engine.program, engine.description, {trials[i].get()});
     }
     if (trials.empty()) return;
-    RunAll(again);
+    RunAll(again, "failed cases again");
     for (const auto& [i, trial] : trials) {
       const Judgement second = JudgeTrial(*trial);
       if (second.verdict == Verdict::kNotRun) continue;
@@ -322,7 +323,7 @@ class Verification {
       subjects.push_back({&plan_.cases[i], JudgeTrial(*trials_[i]), &record.cases[i].shrunk});
     }
     const auto progress = [&](const std::string& id, int64_t tried, double left_s) {
-      progress_({tried, tried, 0, id, left_s});
+      progress_({"", tried, tried, 0, id, left_s});
     };
     ShrinkFailures({{&reference_, &witness_, &candidate_},
                     source_,
@@ -389,7 +390,7 @@ class Verification {
     }
     Schedule schedule(source_, options_.work_dir / "diagnosis");
     phase.AddRuns(reference_.program, reference_.description, schedule);
-    RunAll(schedule);
+    RunAll(schedule, "diagnosis of failed cases");
     phase.Finish();
   }
 

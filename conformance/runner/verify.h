@@ -52,6 +52,7 @@ struct VerifyOptions {
 };
 
 struct VerifyProgress {
+  std::string_view phase;  // "cases (3 of 3)"; the counts and times are its own
   int64_t done = 0;
   int64_t total = 0;
   double elapsed_s = 0;
