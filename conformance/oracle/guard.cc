@@ -98,7 +98,7 @@ class TraceGuard {
     });
     Merge("collectives", "one rank's sequence", [](std::vector<Trace>& ranks) {
       ++ranks.back().steps.front().comm_sequence;
-      return true;
+      return ranks.front().steps.front().comm.has_value() && ranks.back().steps.front().comm.has_value();
     });
   }
 

@@ -55,6 +55,21 @@ TEST(GuardTraces, LeavesOutOtherRanksWhereThereIsOne) {
   EXPECT_EQ(none.Check().outcome, CheckOutcome::kVacuous);
 }
 
+// An engine that claims neither books nor a sequence of collectives, as one without the feature `ledger`.
+TEST(GuardTraces, PlantsNothingIntoBooksThatAreNotKept) {
+  auto traces = ExampleTraces(2, 1);
+  for (auto& trace : traces) {
+    for (auto& step : trace.steps) {
+      step.comm.reset();
+      step.comm_sequence = 0;
+      step.memory_peak_bytes.clear();
+    }
+  }
+  Guard guard;
+  GuardTraces(ExampleCase(2, 1), traces, guard);
+  ExpectAllNoticed(guard, 4, "trace, replicas");
+}
+
 TEST(GuardExact, IsNoticedAndVacuousWhereTheRunHasNoSteps) {
   const RunDigest run = MergeTraces(ExampleCase(2), ExampleTraces(2, 0)).run;
   Guard guard;
