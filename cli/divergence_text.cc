@@ -121,8 +121,7 @@ std::string DiagnosisTotals(const reports::Record& record) {
   }
   return fmt::format(
       "Of those caught: place right in {} of {} whose edit names step, tensor or rank; hypothesis right in {} of {} "
-      "whose "
-      "edit names one; none claimed in {} of the other {}.\n",
+      "whose edit names one; none claimed in {} of the other {}.\n",
       right, named, found, expected, silent, num_silent);
 }
 

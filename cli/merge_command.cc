@@ -30,10 +30,10 @@ int Run(const Options& options) {
   merge.allow_partial = options.partial;
   merge.require = options.require;
   const reports::Record record = reports::Merge(shards, merge);
-  const std::filesystem::path folder = MakeResultFolder(options.out, "merge");
-  WriteResults(folder, record);
+  const ResultFolder folder(options.out, "merge");
+  WriteResults(folder.path(), record);
   std::fputs(options.json ? reports::ToJson(record).c_str() : VerifyTable(record, false).c_str(), stdout);
-  if (!options.json) std::printf("Record: %s\n", (folder / "record.json").c_str());
+  if (!options.json) std::printf("Record: %s\n", (folder.path() / "record.json").c_str());
   return static_cast<int>(record.exit_code);
 }
 

@@ -24,24 +24,28 @@ std::filesystem::path FreshName(const std::string& command) {
 
 }  // namespace
 
-std::filesystem::path MakeResultFolder(const std::string& wanted, const std::string& command) {
+ResultFolder::ResultFolder(const std::string& wanted, const std::string& command) {
   std::error_code error;
-  const std::filesystem::path folder =
-      std::filesystem::absolute(wanted.empty() ? FreshName(command) : std::filesystem::path(wanted), error);
-  std::filesystem::create_directories(folder, error);
+  path_ = std::filesystem::absolute(wanted.empty() ? FreshName(command) : std::filesystem::path(wanted), error);
+  made_ = std::filesystem::create_directories(path_, error);
   if (error)
-    contract::Fail(ErrorCode::kEnvironment, "--out " + folder.string() + ": cannot be made: " + error.message());
-  const bool empty = std::filesystem::is_empty(folder, error);
+    contract::Fail(ErrorCode::kEnvironment, "--out " + path_.string() + ": cannot be made: " + error.message());
+  const bool empty = std::filesystem::is_empty(path_, error);
   if (error)
-    contract::Fail(ErrorCode::kEnvironment, "--out " + folder.string() + ": cannot be read: " + error.message());
+    contract::Fail(ErrorCode::kEnvironment, "--out " + path_.string() + ": cannot be read: " + error.message());
   if (!empty) {
     contract::Fail(ErrorCode::kInvalidArgument,
-                   "--out " + folder.string() + " holds files; allowed: a new or empty folder");
+                   "--out " + path_.string() + " holds files; allowed: a new or empty folder");
   }
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    contract::Fail(ErrorCode::kEnvironment, "--out " + folder.string() + ": cannot be written");
+  if (access(path_.c_str(), W_OK | X_OK) != 0) {
+    contract::Fail(ErrorCode::kEnvironment, "--out " + path_.string() + ": cannot be written");
   }
-  return folder;
+}
+
+// remove() leaves a folder that holds anything.
+void ResultFolder::Discard() const {
+  std::error_code ignored;
+  if (made_) std::filesystem::remove(path_, ignored);
 }
 
 WorkFolder::WorkFolder(const std::filesystem::path& folder, bool keep) : path_(folder / "work"), keep_(keep) {
@@ -56,7 +60,11 @@ WorkFolder::WorkFolder(const std::filesystem::path& folder, bool keep) : path_(f
 
 WorkFolder::~WorkFolder() {
   std::error_code ignored;
-  if (!keep_) std::filesystem::remove_all(path_, ignored);
+  if (keep_) {
+    std::filesystem::remove(path_, ignored);  // if it is empty
+  } else {
+    std::filesystem::remove_all(path_, ignored);
+  }
 }
 
 void WriteResults(const std::filesystem::path& folder, const reports::Record& record) {

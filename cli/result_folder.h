@@ -9,12 +9,26 @@
 
 namespace plumbline::cli {
 
-// `wanted`, or if that is empty a new folder plumbline-out/COMMAND-TIME-PID below the current one; absolute.
-// InvalidArgument if it holds anything, Environment if it cannot be made or written.
-std::filesystem::path MakeResultFolder(const std::string& wanted, const std::string& command);
+// `wanted`, or if that is empty a new folder plumbline-out/COMMAND-TIME-PID below the current one.
+class ResultFolder {
+ public:
+  // InvalidArgument if it holds anything, Environment if it cannot be made or written.
+  ResultFolder(const std::string& wanted, const std::string& command);
+  ResultFolder(const ResultFolder&) = delete;
+  ResultFolder& operator=(const ResultFolder&) = delete;
 
-// FOLDER/work, made at construction and removed at the end, also when an error ends the run: a full disk gets its space
-// back. Making it claims the folder: InvalidArgument if another run has it.
+  const std::filesystem::path& path() const { return path_; }  // absolute
+
+  // Removes it if it was made for this run and nothing was written: refused input leaves nothing behind.
+  void Discard() const;
+
+ private:
+  std::filesystem::path path_;
+  bool made_ = false;
+};
+
+// FOLDER/work, made at construction and removed at the end (with `keep` only if it is empty), also when an error ends
+// the run: a full disk gets its space back. Making it claims the folder: InvalidArgument if another run has it.
 class WorkFolder {
  public:
   WorkFolder(const std::filesystem::path& folder, bool keep);

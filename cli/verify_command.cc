@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +19,6 @@
 #include "cli/progress_line.h"
 #include "cli/result_folder.h"
 #include "cli/verify_table.h"
-#include "conformance/contract/batch_source.h"
 #include "conformance/contract/error.h"
 #include "conformance/oracle/ledger_check.h"
 #include "conformance/oracle/memory_formula.h"
@@ -221,8 +221,8 @@ void TryMutants(const Options& options, conformance::VerifyOptions& verify) {
   verify.first_kill = true;
 }
 
-conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::filesystem::path& folder,
-                                           const std::filesystem::path& work_dir) {
+// All but the folders.
+conformance::VerifyOptions VerifyOptionsOf(const Options& options) {
   conformance::VerifyOptions verify;
   verify.plan = PlanOf(options);
   verify.engines = OwnEngines();
@@ -230,8 +230,6 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
     verify.foreign_engine = conformance::EngineProgram{std::filesystem::absolute(options.engine), {}};
   }
   verify.text = options.text.empty() ? DefaultText() : std::filesystem::path(options.text);
-  verify.work_dir = work_dir;
-  verify.failures_dir = folder / "failures";
   verify.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const bool narrowed = !options.case_id.empty() || !options.case_file.empty() || !options.filter.empty();
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
@@ -247,16 +245,26 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options, const std::fi
   return verify;
 }
 
-// Throws what is wrong with options, case, text or program.
-void DemandInput(const Options& options) {
-  CheckedShrink(options.shrink_s);
-  const conformance::PlanOptions plan = PlanOf(options);
-  if (options.case_file.empty()) conformance::MakePlan(plan);
-  contract::ReadTokenSource(options.text.empty() ? DefaultText() : std::filesystem::path(options.text));
-  if (!options.engine.empty() && !std::filesystem::exists(options.engine)) {
-    contract::Fail(ErrorCode::kInvalidArgument,
-                   "engine " + std::filesystem::absolute(options.engine).string() + ": no such file");
+int RunInto(const ResultFolder& folder, const Options& options, conformance::VerifyOptions verify,
+            std::stop_token stop) {
+  const WorkFolder work(folder.path(), options.keep);
+  verify.work_dir = work.path();
+  verify.failures_dir = folder.path() / "failures";
+  reports::Record record;
+  {
+    ProgressLine line;
+    record =
+        conformance::Verify(verify, stop, [&](const conformance::VerifyProgress& progress) { line.Show(progress); });
   }
+  WriteResults(folder.path(), record);
+  if (options.json) {
+    std::fputs(reports::ToJson(record).c_str(), stdout);
+  } else {
+    std::fputs(VerifyTable(record, options.verbose).c_str(), stdout);
+    std::printf("Record: %s\n", std::filesystem::relative(folder.path() / "record.json").c_str());
+  }
+  std::fflush(stdout);  // removing the work folder may take a while
+  return static_cast<int>(record.exit_code);
 }
 
 int Run(const Options& options) {
@@ -265,26 +273,15 @@ int Run(const Options& options) {
   if (options.self_test && options.no_self_test) {
     contract::Fail(ErrorCode::kInvalidArgument, "--self-test and --no-self-test exclude each other");
   }
-  DemandInput(options);  // before a folder is made
+  const conformance::VerifyOptions verify = VerifyOptionsOf(options);  // refuses bad options before a folder is made
   const InterruptWatcher interrupt;
-  const std::filesystem::path folder = MakeResultFolder(options.out, "verify");
-  const WorkFolder work(folder, options.keep);
-  const conformance::VerifyOptions verify = VerifyOptionsOf(options, folder, work.path());
-  reports::Record record;
-  {
-    ProgressLine line;
-    record = conformance::Verify(verify, interrupt.token(),
-                                 [&](const conformance::VerifyProgress& progress) { line.Show(progress); });
+  const ResultFolder folder(options.out, "verify");
+  try {
+    return RunInto(folder, options, verify, interrupt.token());
+  } catch (const contract::Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) folder.Discard();
+    throw;
   }
-  WriteResults(folder, record);
-  if (options.json) {
-    std::fputs(reports::ToJson(record).c_str(), stdout);
-  } else {
-    std::fputs(VerifyTable(record, options.verbose).c_str(), stdout);
-    std::printf("Record: %s\n", std::filesystem::relative(folder / "record.json").c_str());
-  }
-  std::fflush(stdout);  // removing the work folder may take a while
-  return static_cast<int>(record.exit_code);
 }
 
 }  // namespace

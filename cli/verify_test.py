@@ -280,6 +280,18 @@ class BadUsage(Case):
                 self.assert_refused(done, 2, part)
                 self.assertIsNone(record)
 
+    def test_refused_input_leaves_no_folder_that_was_not_there(self):
+        for arguments in (["--case", "?"], ["--text", self.dir / "missing"], ["--engine", self.dir / "missing"],
+                          ["--engine", "/etc/passwd"]):
+            for keep in ([], ["--keep"]):
+                with self.subTest(arguments + keep):
+                    out = self.dir / "refused"
+                    self.assert_refused(run("verify", "--out", out, *arguments, *keep), 2)
+                    self.assertFalse(out.exists())
+        out.mkdir()
+        self.assert_refused(run("verify", "--out", out, "--text", self.dir / "missing"), 2)
+        self.assertEqual(list(out.iterdir()), [])
+
     def test_a_disk_that_is_full_is_the_environments_fault(self):
         for kib, where in ((4, "weights.safetensors"), (16, "weights.safetensors")):
             with self.subTest(kib):
