@@ -251,7 +251,11 @@ class Merger {
       }
     }
     if (absent) return;
-    for (const Trace& trace : ranks_) CheckWhole(trace, index, kind, where);
+    const bool some = std::any_of(parameters_.begin(), parameters_.end(),
+                                  [&](const auto& parameter) { return IsReplicated(kind, parameter); });
+    for (const Trace& trace : ranks_) {
+      if (some) CheckWhole(trace, index, kind, where);
+    }
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if (IsAbsent(kind, parameters_[i])) {
         merged.tensors[static_cast<int>(kind)].push_back(Digest{});
