@@ -18,7 +18,6 @@
 #include "conformance/oracle/real_check.h"
 #include "conformance/runner/plan.h"
 #include "conformance/runner/real_truth.h"
-#include "conformance/runner/run_pool.h"
 #include "conformance/runner/schedule.h"
 
 namespace plumbline::conformance {
@@ -67,13 +66,6 @@ Engine Start(const std::string& program) {
   return engine;
 }
 
-void RunAll(const Schedule& schedule, int jobs, const std::filesystem::path& scratch) {
-  RunUnits(schedule.units(), jobs, scratch, std::stop_token(), [&](size_t number, const CaseOutcome& outcome) {
-    const ScheduledRun& run = schedule.runs()[number];
-    run.task->Take(run.index, run.out_dir, outcome);
-  });
-}
-
 // The mean over steps of <engine - truth, truth> / <truth, truth> in one gradient: the engine's own bias.
 double MeanSlope(const std::vector<StepSight>& truth, const std::vector<StepSight>& engine, size_t tensor) {
   double sum = 0;
@@ -118,7 +110,7 @@ class Study {
     RealTrajectoryTask trajectory(problem, plan);
     Schedule first(source_, work / "first");
     first.Add(reference_.program, reference_.description, {&trajectory});
-    RunAll(first, options_.jobs, work / "engines1");
+    RunSchedule(first, options_.jobs, work / "engines1", std::stop_token());
     Demand(trajectory.error());
 
     const auto line = [&](const char* name, const contract::RunConfig& config) {
@@ -137,7 +129,7 @@ class Study {
     second.Add(reference_.program, reference_.description, {&truth});
     second.Add(plain_.program, plain_.description, {&plain, &other});
     second.Add(candidate_.program, candidate_.description, {&candidate});
-    RunAll(second, options_.jobs, work / "engines2");
+    RunSchedule(second, options_.jobs, work / "engines2", std::stop_token());
     for (const RealLineTask* task : {&truth, &plain, &other, &candidate}) Demand(task->error());
     Judge(seed, problem, {truth.sights(), plain.sights(), other.sights()}, candidate.sights());
     std::filesystem::remove_all(work);

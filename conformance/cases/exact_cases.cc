@@ -57,11 +57,7 @@ CaseList ExactCases(Tier tier) {
   std::vector<Problem> problems = Problems();
   for (Problem& problem : problems) problem.steps = SizesOf(tier).exact_steps;
   std::vector<LayoutScale> scales;
-  for (const Problem& problem : problems) {
-    // Wide bounds leave the integers that bf16 holds.
-    const bool fits_bf16 = problem.model.exact().weight_bound == 1;
-    scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q", fits_bf16));
-  }
+  for (const Problem& problem : problems) scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q"));
   return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength);
 }
 

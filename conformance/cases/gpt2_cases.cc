@@ -104,7 +104,7 @@ CaseList Gpt2Cases(Tier tier) {
   std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
-    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight", true));
+    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
   }
   return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength);
 }

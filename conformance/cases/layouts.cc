@@ -214,10 +214,11 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
   return list;
 }
 
-LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection,
-                    bool fits_bf16) {
+bool FitsBf16(const contract::ModelSpec& model) { return !model.is_exact() || model.exact().weight_bound == 1; }
+
+LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection) {
   LayoutScale scale;
-  scale.fits_bf16 = fits_bf16;
+  scale.fits_bf16 = FitsBf16(model);
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
     if (!parameter.frozen) scale.trained_elems += parameter.numel();
     if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();

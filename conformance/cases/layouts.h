@@ -21,9 +21,11 @@ struct LayoutScale {
   bool fits_bf16 = true;
 };
 
+// Whether bf16 holds all values that the family's bounds allow; real families always fit.
+bool FitsBf16(const contract::ModelSpec& model);
+
 // `largest` and `projection` name parameters of layer 0.
-LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection,
-                    bool fits_bf16);
+LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection);
 
 // All valid tuples of `strength` axis values occur. Ids are FAMILY/PROBLEM/LAYOUT. What cannot be combined is declared
 // with its reason in the .cc file, beside the axes.

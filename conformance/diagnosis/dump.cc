@@ -137,6 +137,11 @@ std::optional<HeldTensor> Assemble(const std::vector<DumpedSlice>& slices, int64
   return whole;
 }
 
+Values WholeTensor(const std::vector<DumpedSlice>& slices, int64_t numel) {
+  std::optional<HeldTensor> held = Assemble(slices, numel, {});
+  return held ? std::move(held->values) : Values{};
+}
+
 std::optional<Disagreement> FirstDisagreement(const Dump& dump) {
   for (TensorKind kind : contract::kTensorKinds) {
     const auto& tensors = dump.slices[static_cast<int>(kind)];

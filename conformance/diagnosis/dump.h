@@ -45,6 +45,9 @@ struct HeldTensor {
 // rank's. Nothing unless the slices cover [0, numel) without overlap.
 std::optional<HeldTensor> Assemble(const std::vector<DumpedSlice>& slices, int64_t numel, const Values& truth);
 
+// Its values, with an empty truth; none where it is not whole.
+Values WholeTensor(const std::vector<DumpedSlice>& slices, int64_t numel);
+
 // The first kind and tensor, in the order in which a step computes (of gradients the last one), of which two ranks hold
 // the same slice with other values.
 struct Disagreement {

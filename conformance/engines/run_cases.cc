@@ -103,6 +103,10 @@ std::string_view Name(CaseOutcome::Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+std::string TextOf(const CaseOutcome& outcome) {
+  return std::string(Name(outcome.kind)) + (outcome.message.empty() ? "" : " " + outcome.message);
+}
+
 void RunCases(const EngineProgram& engine, const contract::EngineDescription& description,
               std::span<const CaseRun> cases, const fs::path& scratch_dir, std::stop_token stop,
               const std::function<void(size_t index, const CaseOutcome& outcome)>& on_done, const RunLimits& limits) {

@@ -46,6 +46,9 @@ struct CaseOutcome {
 // "ok", "unsupported", "environment", "error", "crashed", "timed_out", "protocol", "interrupted"
 std::string_view Name(CaseOutcome::Kind kind);
 
+// "crashed killed by SIGSEGV": how it ended, and the message if there is one.
+std::string TextOf(const CaseOutcome& outcome);
+
 struct RunLimits {
   double start_allowance_s = 30;              // added to the time-out of the first case after a start
   double term_grace_s = 0.5;                  // between SIGTERM and SIGKILL

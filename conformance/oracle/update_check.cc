@@ -172,9 +172,7 @@ class UpdateCheck {
     rule.optimizer = spec_.config.optimizer;
     rule.params = spec_.config.params;
     if (group < after_.real.lr.size()) rule.params.lr = after_.real.lr[group];  // checked against the schedule
-    if (group > 0) {
-      rule.params.weight_decay = spec_.config.groups[group - 1].weight_decay.value_or(rule.params.weight_decay);
-    }
+    rule.params.weight_decay = WeightDecayOf(spec_.config, group);
     rule.clipping = ClippingOf(spec_.config.gradient_clipping, after_.real.gradient_norm);
     rule.t = num_updates_ + 1;
     return rule;

@@ -113,6 +113,11 @@ size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) 
   return 0;
 }
 
+double WeightDecayOf(const contract::RunConfig& config, size_t group) {
+  return group == 0 ? config.params.weight_decay
+                    : config.groups.at(group - 1).weight_decay.value_or(config.params.weight_decay);
+}
+
 std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step) {
   // log and its quotient, max - min, product, sum, the group's quotient and product, and three numbers of the config.
   constexpr double kRoundings = 10;

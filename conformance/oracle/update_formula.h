@@ -23,6 +23,9 @@ struct Bounded {
 // Index in RealStep::lr: 0 for the default group, 1 + i for param_groups[i].
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 
+// weight_decay of a group by that index: its own, or the optimizer's.
+double WeightDecayOf(const contract::RunConfig& config, size_t group);
+
 // lr of each group in step s, in the order of RealStep::lr; the bound is for a schedule that is computed in fp32.
 std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step);
 

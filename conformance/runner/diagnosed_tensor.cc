@@ -28,11 +28,8 @@ std::optional<TensorState> Diagnosis::StateBefore(size_t tensor) const {
   if (reference_) {
     if (std::optional<TensorState> before = reference_->Before(tensor)) return before;
   } else if (const Dump* dump = candidate_->dump(expected_run_, step() - 1)) {
-    const auto whole = [&](TensorKind kind) {
-      const int64_t numel = contract::Parameters(model_)[tensor].numel();
-      const std::optional<HeldTensor> held = Assemble(dump->of(kind, tensor), numel, {});
-      return held ? held->values : Values{};
-    };
+    const int64_t numel = contract::Parameters(model_)[tensor].numel();
+    const auto whole = [&](TensorKind kind) { return WholeTensor(dump->of(kind, tensor), numel); };
     return TensorState{whole(TensorKind::kMaster), whole(TensorKind::kMoment), whole(TensorKind::kSecondMoment)};
   }
   if (lead_.run->start) {
@@ -65,9 +62,7 @@ UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, doubl
   const size_t group = GroupOf(config, parameter.name);
   recipe.params = config.params;
   recipe.params.lr = ScheduledLr(config, step())[group].value;
-  if (group > 0) {
-    recipe.params.weight_decay = config.groups[group - 1].weight_decay.value_or(config.params.weight_decay);
-  }
+  recipe.params.weight_decay = WeightDecayOf(config, group);
   recipe.clip_factor = ClippingOf(config.gradient_clipping, gradient_norm).factor;
   return recipe;
 }
@@ -83,9 +78,7 @@ void AddNeighbours(const contract::Case& spec, int64_t step, Evidence& evidence)
     if (group == own) continue;
     UpdateRecipe recipe = evidence.recipe;
     recipe.params.lr = lrs[group].value;
-    recipe.params.weight_decay = group == 0
-                                     ? config.params.weight_decay
-                                     : config.groups[group - 1].weight_decay.value_or(config.params.weight_decay);
+    recipe.params.weight_decay = WeightDecayOf(config, group);
     evidence.neighbours.emplace_back("of group " + std::to_string(group), recipe);
   }
   if (own > 0) {
@@ -108,10 +101,7 @@ void AddNeighbours(const contract::Case& spec, int64_t step, Evidence& evidence)
 // from what the engine says that it used.
 void Diagnosis::AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const {
   const int64_t numel = evidence.parameter.numel();
-  const auto whole = [&](const Dump& of, TensorKind kind) {
-    const std::optional<HeldTensor> held = Assemble(of.of(kind, found.tensor), numel, {});
-    return held ? held->values : Values{};
-  };
+  const auto whole = [&](const Dump& of, TensorKind kind) { return WholeTensor(of.of(kind, found.tensor), numel); };
   if (reference_) {
     evidence.gradient = reference_->Truth(TensorKind::kGradient, found.tensor);
     evidence.shares = reference_->Shares(found.tensor);

@@ -40,7 +40,7 @@ void DriftTask::Take(size_t index, const std::filesystem::path& out_dir, const C
   if (!error_.empty()) return;
   const contract::Case& spec = runs_[index].spec;
   if (outcome.kind != CaseOutcome::Kind::kOk) {
-    error_ = spec.id + ": " + std::string(Name(outcome.kind)) + (outcome.message.empty() ? "" : " " + outcome.message);
+    error_ = spec.id + ": " + TextOf(outcome);
     return;
   }
   const Observation seen = Observe(spec, description_, out_dir, outcome);

@@ -24,7 +24,7 @@ std::vector<TaskRun> ExactTruthTask::Runs() const {
 void ExactTruthTask::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   out_dirs_[index] = out_dir;
   if (outcome.kind == CaseOutcome::Kind::kOk || first_error_) return;
-  first_error_ = runs_[index].spec.id + ": " + std::string(Name(outcome.kind)) + " " + outcome.message;
+  first_error_ = runs_[index].spec.id + ": " + TextOf(outcome);
 }
 
 void ExactTruthTask::Finish() {

@@ -5,7 +5,6 @@
 
 #include "conformance/cases/lone_case.h"
 #include "conformance/contract/error.h"
-#include "conformance/runner/run_pool.h"
 #include "conformance/runner/schedule.h"
 
 namespace plumbline::conformance {
@@ -62,7 +61,7 @@ std::optional<Judgement> LoneJudge::Judge(const contract::Case& spec, std::stop_
     const std::unique_ptr<Trial> trial = known.truths->MakeTrial(entry, engines_.candidate->description);
     Schedule schedule(source_, folder.path() / "trial");
     schedule.Add(engines_.candidate->program, engines_.candidate->description, {trial.get()});
-    Run(schedule, folder.path(), stop);
+    RunSchedule(schedule, jobs_, folder.path() / "engines", stop);
     if (stop.stop_requested()) return std::nullopt;
     return trial->judgement();
   } catch (const contract::Error& error) {
@@ -82,22 +81,15 @@ const LoneJudge::Known& LoneJudge::TruthOf(const contract::Case& spec, const std
   known.own = std::make_unique<Truths>(known.plan->list, std::set<int>{0}, LonePlanOptions(spec), source_);
   Schedule first(source_, dir / "first");
   known.own->ScheduleTrajectories(*engines_.reference, first);
-  Run(first, dir, stop);
+  RunSchedule(first, jobs_, dir / "engines", stop);
   if (stop.stop_requested()) return kNone;
   Schedule second(source_, dir / "second");
   known.own->ScheduleRest(*engines_.reference, *engines_.plain, second);
-  Run(second, dir, stop);
+  RunSchedule(second, jobs_, dir / "engines", stop);
   if (stop.stop_requested()) return kNone;
   known.own->Finish();
   known.truths = known.own.get();
   return known_.emplace(key, std::move(known)).first->second;
-}
-
-void LoneJudge::Run(const Schedule& schedule, const std::filesystem::path& dir, std::stop_token stop) const {
-  RunUnits(schedule.units(), jobs_, dir / "engines", stop, [&](size_t number, const CaseOutcome& outcome) {
-    const ScheduledRun& run = schedule.runs()[number];
-    run.task->Take(run.index, run.out_dir, outcome);
-  });
 }
 
 }  // namespace plumbline::conformance

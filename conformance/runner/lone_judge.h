@@ -47,7 +47,6 @@ class LoneJudge {
   };
 
   const Known& TruthOf(const contract::Case& spec, const std::filesystem::path& dir, std::stop_token stop);
-  void Run(const Schedule& schedule, const std::filesystem::path& dir, std::stop_token stop) const;
 
   Engines engines_;
   const contract::TokenSource& source_;

@@ -35,15 +35,12 @@ const CaseList& AllLayouts(Tier tier) {
   return tier == Tier::kFull ? LayoutsOf<Tier::kFull>() : LayoutsOf<Tier::kNightly>();
 }
 
-// The same constraint as in exact_cases.cc: wide bounds leave the integers that bf16 holds.
-bool FitsBf16(const Problem& problem) { return !problem.model.is_exact() || problem.model.exact().weight_bound == 1; }
-
 std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& options) {
   std::vector<PlannedCase> cases;
   for (size_t i = 0; i < list.problems.size(); ++i) {
     const Problem& problem = list.problems[i];
     for (DType storage : {DType::kF32, DType::kBF16}) {
-      if (storage == DType::kBF16 && !FitsBf16(problem)) continue;
+      if (storage == DType::kBF16 && !FitsBf16(problem.model)) continue;
       contract::RunConfig config = problem.plain;
       config.storage = storage;
       const std::string name = storage == DType::kBF16 ? "bf16" : "fp32";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "conformance/cases/lone_case.h"
 #include "conformance/contract/error.h"
 #include "conformance/diagnosis/micro_batches.h"
 
@@ -19,34 +20,12 @@ bool HasDropout(const contract::ModelSpec& model) {
 // The case for the reference: one rank, the whole batch at once, up to the step.
 contract::Case PlainCase(const contract::Case& spec, int64_t step) {
   contract::Case plain = spec;
-  const contract::RunConfig defaults;
-  contract::RunConfig& config = plain.config;
-  config.micro_batch_size = config.train_batch_size;
-  config.accumulation_steps = 1;
-  config.data_degree = 1;
-  config.storage = contract::DType::kF32;
-  config.zero_stage = 0;
-  config.reduce_bucket_elems = defaults.reduce_bucket_elems;
-  config.overlap_comm = defaults.overlap_comm;
-  config.prefetch_bucket_elems = defaults.prefetch_bucket_elems;
-  config.persistence_threshold_elems = defaults.persistence_threshold_elems;
-  config.max_live_elems = defaults.max_live_elems;
+  plain.config = ProblemOf(spec, "").plain;
   plain.id = "diagnosis/reference";
   plain.steps = step + 1 - spec.first_step;
   plain.save_steps.clear();
   plain.dump_steps.clear();
   return plain;
-}
-
-Values WholeOf(const Dump* dump, TensorKind kind, size_t tensor) {
-  if (!dump) return {};
-  Values whole;
-  for (const DumpedSlice& slice : dump->of(kind, tensor)) {
-    if (slice.begin == static_cast<int64_t>(whole.size())) {
-      whole.insert(whole.end(), slice.values.begin(), slice.values.end());
-    }
-  }
-  return whole;
 }
 
 }  // namespace
@@ -67,7 +46,7 @@ std::vector<TaskRun> DumpTask::Runs() const {
 void DumpTask::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   const Wanted& entry = wanted_[index];
   if (outcome.kind != CaseOutcome::Kind::kOk) {
-    if (error_.empty()) error_ = std::string(Name(outcome.kind)) + " " + outcome.message;
+    if (error_.empty()) error_ = TextOf(outcome);
     return;
   }
   try {
@@ -93,7 +72,7 @@ std::string ReferenceProbe::Key(const TaskRun& run, int64_t step) {
 }
 
 ReferenceProbe::ReferenceProbe(const TaskRun& run, int64_t step, const contract::TokenSource& source)
-    : is_exact_(run.spec.model.is_exact()), step_(step) {
+    : is_exact_(run.spec.model.is_exact()), parameters_(contract::Parameters(run.spec.model)), step_(step) {
   const contract::Case plain = PlainCase(run.spec, step);
   const contract::Batches batches = contract::MakeBatches(
       source, plain.model, {plain.seed, plain.first_step, plain.steps, plain.config.train_batch_size});
@@ -143,25 +122,23 @@ void ReferenceProbe::AddConfusions(const contract::Batches& batches, const TaskR
   add("stale_gradient", "", WithStepOf(batches, step_ - 1, step_), step_ - 1);
 }
 
-Values ReferenceProbe::Truth(TensorKind kind, size_t tensor) const {
-  return WholeOf(task_->dump(0, step_), kind, tensor);
-}
+Values ReferenceProbe::Truth(TensorKind kind, size_t tensor) const { return WholeOf(0, step_, kind, tensor); }
 
 std::optional<TensorState> ReferenceProbe::Before(size_t tensor) const {
-  const Dump* before = task_->dump(0, step_ - 1);
-  if (!before) return std::nullopt;
-  return TensorState{WholeOf(before, TensorKind::kMaster, tensor), WholeOf(before, TensorKind::kMoment, tensor),
-                     WholeOf(before, TensorKind::kSecondMoment, tensor)};
+  if (!task_->dump(0, step_ - 1)) return std::nullopt;
+  const auto whole = [&](TensorKind kind) { return WholeOf(0, step_ - 1, kind, tensor); };
+  return TensorState{whole(TensorKind::kMaster), whole(TensorKind::kMoment), whole(TensorKind::kSecondMoment)};
 }
 
-Values ReferenceProbe::GradientOf(size_t run, int64_t step, size_t tensor) const {
-  return WholeOf(task_->dump(run, step), TensorKind::kGradient, tensor);
+Values ReferenceProbe::WholeOf(size_t run, int64_t step, TensorKind kind, size_t tensor) const {
+  const Dump* dump = task_->dump(run, step);
+  return dump ? WholeTensor(dump->of(kind, tensor), parameters_[tensor].numel()) : Values{};
 }
 
 std::vector<Values> ReferenceProbe::Shares(size_t tensor) const {
   std::vector<Values> shares;
   for (size_t i = 0; i < share_runs_.size(); ++i) {
-    Values share = GradientOf(share_runs_[i], step_, tensor);
+    Values share = WholeOf(share_runs_[i], step_, TensorKind::kGradient, tensor);
     if (share.empty()) return {};
     for (double& value : share) value *= share_factors_[i];
     shares.push_back(std::move(share));
@@ -187,7 +164,7 @@ std::vector<Values> ReferenceProbe::LossShares() const {
 std::vector<ChangedGradient> ReferenceProbe::Changed(size_t tensor) const {
   std::vector<ChangedGradient> changed;
   for (const ChangedRun& entry : changed_) {
-    Values values = GradientOf(entry.run, entry.step, tensor);
+    Values values = WholeOf(entry.run, entry.step, TensorKind::kGradient, tensor);
     if (!values.empty()) changed.push_back({entry.hypothesis, entry.what, std::move(values)});
   }
   return changed;

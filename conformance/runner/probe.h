@@ -70,9 +70,10 @@ class ReferenceProbe {
   void AddMicroBatches(const contract::Batches& batches, const TaskRun& run);
   void AddConfusions(const contract::Batches& batches, const TaskRun& run);
   void Add(TaskRun run, std::vector<int64_t> steps);
-  Values GradientOf(size_t run, int64_t step, size_t tensor) const;
+  Values WholeOf(size_t run, int64_t step, contract::TensorKind kind, size_t tensor) const;
 
   bool is_exact_;
+  std::vector<contract::ParameterSpec> parameters_;
   int64_t step_;
   std::vector<DumpTask::Wanted> wanted_;
   std::vector<size_t> share_runs_;

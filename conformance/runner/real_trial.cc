@@ -142,13 +142,20 @@ void RealTrial::AddTraceChecks(Judgement& judgement) const {
   }
 }
 
-void RealTrial::AddStepChecks(Judgement& judgement) const {
-  std::vector<StepSight> candidate;
+std::optional<std::vector<StepSight>> RealTrial::StepSights() const {
+  std::vector<StepSight> sights;
   for (const Run& run : runs_) {
     if (run.part != Part::kStep) continue;
-    if (!run.sight->sight) return;  // the check of the dump has failed
-    candidate.push_back(*run.sight->sight);
+    if (!run.sight->sight) return std::nullopt;
+    sights.push_back(*run.sight->sight);
   }
+  return sights;
+}
+
+void RealTrial::AddStepChecks(Judgement& judgement) const {
+  const std::optional<std::vector<StepSight>> seen = StepSights();
+  if (!seen) return;  // the check of a dump has failed
+  const std::vector<StepSight>& candidate = *seen;
   const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
   RealResult gradients = CheckGradients(base_.model, yardstick, candidate);
   if (gradients.divergence) {
@@ -200,11 +207,7 @@ void RealTrial::AddRelations(Judgement& judgement) const {
 void RealTrial::AddGuard(Judgement& judgement) {
   const Run& trajectory = *Find(Part::kTrajectory);
   const contract::DType storage = base_.config.storage;
-  std::vector<StepSight> steps;
-  for (const Run& run : runs_) {
-    if (run.part == Part::kStep) steps.push_back(*run.sight->sight);
-  }
-  GuardSteps(base_.model, truth_.yardstick(storage), steps, guard_);
+  GuardSteps(base_.model, truth_.yardstick(storage), *StepSights(), guard_);
   if (const Run* step = Find(Part::kStep)) {
     const RealStart& start = *step->task_run.start;
     GuardUpdate(step->traced, start.state, start.num_updates, *step->sight->sight, guard_);

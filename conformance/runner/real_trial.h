@@ -41,6 +41,7 @@ class RealTrial final : public Trial {
   std::optional<Judgement> JudgeEnds() const;
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;
+  std::optional<std::vector<StepSight>> StepSights() const;  // none where one could not be read
   void AddStepChecks(Judgement& judgement) const;
   void AddUpdateChecks(Judgement& judgement) const;
   void AddRelations(Judgement& judgement) const;

@@ -17,10 +17,6 @@ namespace {
 using contract::DType;
 using contract::TensorKind;
 
-std::string Said(const contract::Case& spec, const CaseOutcome& outcome) {
-  return spec.id + ": " + std::string(Name(outcome.kind)) + (outcome.message.empty() ? "" : " " + outcome.message);
-}
-
 std::vector<float> ToFloat(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
 // The state after the step that was seen. Frozen parameters and absent moments are empty.
@@ -72,7 +68,7 @@ RealTrajectoryTask::RealTrajectoryTask(const Problem& problem, const PlanOptions
 
 void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
   if (outcome.kind != CaseOutcome::Kind::kOk) {
-    error_ = Said(spec_, outcome);
+    error_ = spec_.id + ": " + TextOf(outcome);
     return;
   }
   const Observation seen = Observe(spec_, contract::EngineDescription{}, out_dir, outcome);
@@ -111,7 +107,7 @@ void RealLineTask::Take(size_t index, const std::filesystem::path& out_dir, cons
   if (!error_.empty()) return;
   const contract::Case& spec = runs_[index].spec;
   if (outcome.kind != CaseOutcome::Kind::kOk) {
-    error_ = Said(spec, outcome);
+    error_ = spec.id + ": " + TextOf(outcome);
     return;
   }
   SightResult sight = SeeStep(spec, out_dir, spec.first_step);

@@ -128,4 +128,15 @@ contract::CaseData Schedule::Data(const TaskRun& run) {
   return data;
 }
 
+void RunSchedule(const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir, std::stop_token stop,
+                 const std::function<void(size_t number, const CaseOutcome& outcome)>& on_taken,
+                 const RunLimits& limits) {
+  const auto on_done = [&](size_t number, const CaseOutcome& outcome) {
+    const ScheduledRun& run = schedule.runs()[number];
+    run.task->Take(run.index, run.out_dir, outcome);
+    on_taken(number, outcome);
+  };
+  RunUnits(schedule.units(), jobs, scratch_dir, std::move(stop), on_done, limits);
+}
+
 }  // namespace plumbline::conformance

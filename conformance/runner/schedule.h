@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -60,5 +61,12 @@ class Schedule {
   std::map<std::string, std::filesystem::path> case_dirs_;  // by case.json, of runs that begin at the initial state
   std::map<std::string, contract::CaseData> data_by_problem_;
 };
+
+// Runs all of them; each task takes what its runs left, then `on_taken` is called, from the same thread. Otherwise like
+// RunUnits.
+void RunSchedule(
+    const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir, std::stop_token stop,
+    const std::function<void(size_t number, const CaseOutcome& outcome)>& on_taken = [](size_t, const CaseOutcome&) {},
+    const RunLimits& limits = RunLimits{});
 
 }  // namespace plumbline::conformance

@@ -213,9 +213,8 @@ class Verification {
     state.phase = phase;
     state.total = static_cast<int64_t>(schedule.runs().size());
     const auto start = std::chrono::steady_clock::now();
-    const auto on_done = [&](size_t number, const CaseOutcome& outcome) {
+    const auto on_taken = [&](size_t number, const CaseOutcome& outcome) {
       const ScheduledRun& run = schedule.runs()[number];
-      run.task->Take(run.index, run.out_dir, outcome);
       for (const std::filesystem::path& dir : schedule.Unneeded(number)) {
         std::error_code ignored;  // a folder that stays is removed with work_dir
         std::filesystem::remove_all(dir, ignored);
@@ -229,7 +228,7 @@ class Verification {
       state.last = run.spec.id;
       progress_(state);
     };
-    RunUnits(schedule.units(), options_.jobs, options_.work_dir / "engines", stop_, on_done, limits);
+    RunSchedule(schedule, options_.jobs, options_.work_dir / "engines", stop_, on_taken, limits);
   }
 
   // Ends the runs of a defect once a check that is expected to catch it has. Where any will do, a run that does not end
