@@ -224,14 +224,7 @@ TEST(RunCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOne) {
         for (const contract::StepRecord& record : rest.steps) {
           const contract::StepRecord& expected = whole.steps[record.step];
           EXPECT_EQ(record.loss, expected.loss);
-          EXPECT_EQ(record.comm, expected.comm);
-          EXPECT_EQ(record.comm_sequence, expected.comm_sequence);
-          for (const TensorKind kind : contract::kTensorKinds) {
-            ASSERT_EQ(record.of(kind).size(), expected.of(kind).size());
-            for (size_t i = 0; i < record.of(kind).size(); ++i) {
-              EXPECT_EQ(record.of(kind)[i].digest, expected.of(kind)[i].digest) << record.of(kind)[i].tensor;
-            }
-          }
+          ASSERT_NO_FATAL_FAILURE(testing::ExpectSameCommAndTensors(record, expected));
         }
       }
     }

@@ -348,14 +348,7 @@ TEST(RunRealCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOneAlsoAfterASkippedS
             EXPECT_TRUE(SameNumbers({record.real->gradient_norm}, {expected.real->gradient_norm}));
             EXPECT_EQ(record.real->lr, expected.real->lr);
             EXPECT_EQ(record.real->skipped, expected.real->skipped);
-            EXPECT_EQ(record.comm, expected.comm);
-            EXPECT_EQ(record.comm_sequence, expected.comm_sequence);
-            for (const TensorKind kind : contract::kTensorKinds) {
-              ASSERT_EQ(record.of(kind).size(), expected.of(kind).size());
-              for (size_t i = 0; i < record.of(kind).size(); ++i) {
-                EXPECT_EQ(record.of(kind)[i].digest, expected.of(kind)[i].digest) << record.of(kind)[i].tensor;
-              }
-            }
+            ASSERT_NO_FATAL_FAILURE(testing::ExpectSameCommAndTensors(record, expected));
           }
         }
       }

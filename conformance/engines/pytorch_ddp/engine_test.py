@@ -21,6 +21,7 @@ STARTER, ENGINE, WRITE_CASE, REFERENCE, TEXT = (pathlib.Path(path).resolve() for
 sys.path.insert(0, str(ENGINE.parent / "testing"))
 import case_folder  # noqa: E402
 import loss_formula  # noqa: E402
+import with_pytorch  # noqa: E402
 import wrong_copies  # noqa: E402
 
 # 32 units in the last place of fp32: about as many roundings follow each other in these models. A defect is above 1e-2.
@@ -416,14 +417,5 @@ class Protocol(unittest.TestCase):
         self.assertIn("planted", logs[1])
 
 
-def main():
-    probe = subprocess.run([STARTER, "describe"], capture_output=True, text=True, check=False)
-    names = sys.argv[6:]
-    if probe.returncode == 4:
-        print("NOT_RUN: all tests but WithoutPyTorch: %s" % probe.stderr.strip(), flush=True)
-        names = ["WithoutPyTorch"]
-    unittest.main(argv=[sys.argv[0], *names], verbosity=2)
-
-
 if __name__ == "__main__":
-    main()
+    with_pytorch.main(STARTER, sys.argv[6:])

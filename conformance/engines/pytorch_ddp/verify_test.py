@@ -14,6 +14,7 @@ import unittest
 
 STARTER, ENGINE, PLUMBLINE = (pathlib.Path(path).absolute() for path in sys.argv[1:4])
 sys.path.insert(0, str(ENGINE.parent / "testing"))
+import with_pytorch  # noqa: E402
 import wrong_copies  # noqa: E402
 
 LISTED = subprocess.run([PLUMBLINE, "verify", "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
@@ -66,14 +67,5 @@ for name, (before, after, message) in wrong_copies.WRONG.items():
     add_test_of(name, before, after, message)
 
 
-def main():
-    probe = subprocess.run([STARTER, "describe"], capture_output=True, text=True, check=False)
-    names = sys.argv[4:]
-    if probe.returncode == 4:
-        print("NOT_RUN: all tests but WithoutPyTorch: %s" % probe.stderr.strip(), flush=True)
-        names = ["WithoutPyTorch"]
-    unittest.main(argv=[sys.argv[0], *names], verbosity=2)
-
-
 if __name__ == "__main__":
-    main()
+    with_pytorch.main(STARTER, sys.argv[4:])

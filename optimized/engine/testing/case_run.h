@@ -40,6 +40,19 @@ inline bool SameNumbers(const std::vector<double>& a, const std::vector<double>&
   return std::ranges::equal(a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
+// What two runs of one layout, or a run and its resumed rest, must share in a step whatever the family: calls and
+// bytes, their order, and every slice of every tensor.
+inline void ExpectSameCommAndTensors(const contract::StepRecord& record, const contract::StepRecord& expected) {
+  EXPECT_EQ(record.comm, expected.comm);
+  EXPECT_EQ(record.comm_sequence, expected.comm_sequence);
+  for (const contract::TensorKind kind : contract::kTensorKinds) {
+    ASSERT_EQ(record.of(kind).size(), expected.of(kind).size());
+    for (size_t i = 0; i < record.of(kind).size(); ++i) {
+      EXPECT_EQ(record.of(kind)[i].digest, expected.of(kind)[i].digest) << record.of(kind)[i].tensor;
+    }
+  }
+}
+
 struct Combined {
   // (step, kind, tensor) -> digest of the whole tensor
   std::map<std::tuple<int64_t, contract::TensorKind, std::string>, contract::Digest> digests;
