@@ -119,7 +119,7 @@ Plan LonePlan(const contract::Case& spec) {
                         Role::kCandidate,
                         0,
                         spec,
-                        {{"problem", name}, {"storage", spec.config.storage == DType::kBF16 ? "bf16" : "fp32"}}});
+                        {{"problem", name}, {"storage", std::string(contract::StorageName(spec.config.storage))}}});
   return plan;
 }
 
@@ -169,8 +169,7 @@ Plan MakePlan(const PlanOptions& options) {
 
 std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec) {
   const auto lacks = [](const std::string& what) { return "the engine's description does not list " + what; };
-  const DType type = spec.config.storage;
-  const std::string storage = type == DType::kBF16 ? "bf16" : type == DType::kF64 ? "fp64" : "fp32";
+  const std::string storage(contract::StorageName(spec.config.storage));
   const std::string optimizer(contract::Name(spec.config.optimizer));
   const auto& stages = description.zero_stages;
   const std::string family(spec.model.family());
