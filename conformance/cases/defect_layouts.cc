@@ -13,12 +13,20 @@ struct DefectLayout {
 
 std::vector<DefectLayout> ExactLayouts() {
   return {
-      {"dense-v19", "2", "0", "3", "all", "on", "fp32"},         {"dense-v19", "1", "1", "3", "at", "off", "bf16"},
-      {"grouped-v5", "3", "1", "4", "below", "on", "bf16"},      {"grouped-v5", "3", "2", "3", "above", "off", "bf16"},
-      {"dense-v19", "4", "1", "1", "below", "off", "bf16"},      {"dense-v19", "8", "2", "1", "below", "on", "bf16"},
-      {"grouped-v5", "3", "3tight", "3", "all", "on", "fp32"},   {"dense-v19", "2", "3", "1", "at", "on", "fp32"},
-      {"dense-v19", "3", "3ahead", "4", "above", "off", "bf16"}, {"sgd-v19", "8", "0", "4", "all", "on", "fp32"},
-      {"sgd-v19", "1", "3ahead", "4", "below", "off", "bf16"},   {"wide-v5", "3", "2", "4", "all", "on", "fp32"},
+      {"dense-v19", "2", "0", "3", "all", "on", "fp32"},
+      {"dense-v19", "1", "1", "3", "at", "off", "bf16"},
+      {"grouped-v5", "3", "1", "4", "below", "on", "bf16"},
+      {"grouped-v5", "3", "2", "3", "above", "off", "bf16"},
+      {"dense-v19", "4", "1", "1", "below", "off", "bf16"},
+      {"dense-v19", "8", "2", "1", "below", "on", "bf16"},
+      {"grouped-v5", "3", "3tight", "3", "all", "on", "fp32"},
+      {"dense-v19", "2", "3", "1", "at", "on", "fp32"},
+      {"dense-v19", "3", "3ahead", "4", "above", "off", "bf16"},
+      {"sgd-v19", "8", "0", "4", "all", "on", "fp32"},
+      {"sgd-v19", "1", "3ahead", "4", "below", "off", "bf16"},
+      {"wide-v5", "3", "2", "4", "all", "on", "fp32"},
+      {"dense-v19", "2", "2", "3", "above", "on", "fp16"},
+      {"middle-v19", "3", "3tight", "4", "below", "off", "fp16"},
   };
 }
 

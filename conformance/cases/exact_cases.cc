@@ -40,6 +40,12 @@ std::vector<Problem> Problems() {
   grouped.dropout = true;
   problems.push_back(MakeProblem("grouped-v5", grouped, OptimizerKind::kModularMomentum, 36));
   problems.push_back(MakeProblem("sgd-v19", Model({1, 15, 3, 1, 9, 23, 19}), OptimizerKind::kModularSgd, 32));
+  // Beyond what bf16 holds and within fp16: an engine that stores fp16 as bf16 must show.
+  contract::ExactSpec middle = Model({1, 13, 1, 1, 7, 22, 19});
+  middle.weight_bound = 5;
+  middle.fold_bound = 6;
+  middle.gradient_fold_bound = 16;
+  problems.push_back(MakeProblem("middle-v19", middle, OptimizerKind::kModularMomentum, 24));
   // Far beyond what bf16 and TF32 hold: an engine that rounds the inputs of its fp32 products must show.
   contract::ExactSpec wide = Model({2, 14, 2, 2, 8, 17, 5});
   wide.weight_bound = 2501;

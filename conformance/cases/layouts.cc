@@ -103,7 +103,11 @@ LayoutAxis OverlapAxis() {
 LayoutAxis StorageAxis() {
   return {"storage",
           {{"fp32", "fp32", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kF32; }},
-           {"bf16", "bf16", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kBF16; }}}};
+           {"bf16", "bf16", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kBF16; }},
+           {"fp16", "fp16", [](RunConfig& config, const LayoutScale& scale) {
+              config.storage = DType::kF16;
+              config.loss_scale = std::max<int64_t>(scale.fp16_loss_scale, 1);
+            }}}};
 }
 
 std::vector<LayoutAxis> LayoutAxes() {
@@ -120,6 +124,10 @@ std::vector<Constraint> Constraints() {
   return {{"the problem's bounds leave the integers that bf16 holds",
            [](const RunConfig& config, const LayoutScale& scale) {
              return config.storage != DType::kBF16 || scale.fits_bf16;
+           }},
+          {"the problem's bounds leave the integers that fp16 holds, or it is of a real family, which has no fp16 yet",
+           [](const RunConfig& config, const LayoutScale& scale) {
+             return config.storage != DType::kF16 || scale.fp16_loss_scale > 0;
            }},
           {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
              return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
@@ -231,9 +239,28 @@ CaseList CoverLayouts(ScaledProblems problems, int strength) {
 
 bool FitsBf16(const contract::ModelSpec& model) { return !model.is_exact() || model.exact().weight_bound == 1; }
 
+int64_t Fp16LossScale(const contract::ModelSpec& model) {
+  if (!model.is_exact()) return 0;
+  constexpr int64_t kLargestBound = 5;
+  const int64_t bound = model.exact().weight_bound;
+  if (bound == 1) return 256;
+  return bound <= kLargestBound ? 64 : 0;
+}
+
+std::optional<RunConfig> PlainIn(const Problem& problem, DType storage) {
+  RunConfig config = problem.plain;
+  config.storage = storage;
+  if (storage == DType::kBF16 && !FitsBf16(problem.model)) return std::nullopt;
+  if (storage != DType::kF16) return config;
+  config.loss_scale = Fp16LossScale(problem.model);
+  if (config.loss_scale == 0) return std::nullopt;
+  return config;
+}
+
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection) {
   LayoutScale scale;
   scale.fits_bf16 = FitsBf16(model);
+  scale.fp16_loss_scale = Fp16LossScale(model);
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
     if (!parameter.frozen) scale.trained_elems += parameter.numel();
     if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();

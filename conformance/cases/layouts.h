@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,17 @@ struct LayoutScale {
   int64_t trained_elems = 0;     // all that are not frozen: one bucket, exactly full
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
+  int64_t fp16_loss_scale = 0;  // 0: fp16 does not fit
 };
 
-// Whether bf16 holds all values that the family's bounds allow; real families always fit.
+// Whether the bounds leave values that the type holds (docs/exact-mode.md, "Parameters"). Real families fit bf16; in
+// fp16 they are not built.
 bool FitsBf16(const contract::ModelSpec& model);
+// The loss scale of fp16: so large that gradients accumulated in fp16 overflow, and all else does not. 0: does not fit.
+int64_t Fp16LossScale(const contract::ModelSpec& model);
+
+// The plain layout in this storage type, with its loss scale; nothing where it does not fit.
+std::optional<contract::RunConfig> PlainIn(const Problem& problem, contract::DType storage);
 
 // `largest` and `projection` name parameters of layer 0.
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection);

@@ -101,13 +101,17 @@ ShrinkAxis Overlap() {
           "on"};
 }
 
-ShrinkAxis Storage() {
+template <DType kStorage>
+ShrinkAxis Storage(std::string_view name) {
   return {"storage",
-          [](const Case& spec) { return static_cast<int64_t>(spec.config.storage == DType::kBF16); },
-          [](const Case& spec) { return OffIf(spec.config.storage == DType::kBF16); },
-          [](Case& spec, int64_t) { spec.config.storage = DType::kF32; },
+          [](const Case& spec) { return static_cast<int64_t>(spec.config.storage == kStorage); },
+          [](const Case& spec) { return OffIf(spec.config.storage == kStorage); },
+          [](Case& spec, int64_t) {
+            spec.config.storage = DType::kF32;
+            spec.config.loss_scale = 1;
+          },
           "fp32",
-          "bf16"};
+          name};
 }
 
 ShrinkAxis Steps() {
@@ -320,7 +324,8 @@ const std::vector<ShrinkAxis>& ShrinkAxes() {
       Limit<&RunConfig::prefetch_bucket_elems>("prefetch"),
       Limit<&RunConfig::persistence_threshold_elems>("persistence"),
       Limit<&RunConfig::max_live_elems>("live parameters"),
-      Storage(),
+      Storage<DType::kBF16>("bf16"),
+      Storage<DType::kF16>("fp16"),
       Steps(),
       Layers(),
       GroupedHeads(),

@@ -16,16 +16,29 @@ using reports::CheckRecord;
 // The largest integer up to which every integer is exact in the type, and sums of terms stay exact below.
 constexpr double kExactF32 = 16777216;  // 2^24
 constexpr double kExactBf16 = 256;      // 2^8
+constexpr double kExactF16 = 2048;      // 2^11
+constexpr double kLargestF16 = 65504;   // with a loss scale, of gradients that are multiples of it
 
 struct Limit {
   const char* quantity;
   double max;
 };
 
-std::vector<Limit> LimitsOf(DType storage) {
+double LargestStored(DType storage, double loss_scale) {
+  if (storage == DType::kBF16) return kExactBf16;
+  if (storage == DType::kF16) return std::min(kExactF16, kLargestF16 / loss_scale);
+  return kExactF32;
+}
+
+// The largest gradient up to which accumulating it in the storage type would stay exact, and so would not show.
+double LargestHidden(DType storage, double loss_scale) {
+  return storage == DType::kF32 || storage == DType::kF64 ? 0 : LargestStored(storage, loss_scale);
+}
+
+std::vector<Limit> LimitsOf(DType storage, double loss_scale) {
   return {{"activation_sum", kExactF32 - 1},
           {"gradient_sum", kExactF32 - 1},
-          {"stored", storage == DType::kBF16 ? kExactBf16 : kExactF32},
+          {"stored", LargestStored(storage, loss_scale)},
           {"fold_input", kExactF32 - 1},
           {"gradient", kExactF32},
           {"state", kExactF32}};
@@ -41,9 +54,10 @@ std::string Percent(double share) {
 
 }  // namespace
 
-CheckRecord CheckCertificate(const contract::Certificate& certificate, DType storage) {
+CheckRecord CheckCertificate(const contract::Certificate& certificate, DType storage, int64_t loss_scale) {
+  const auto scale = static_cast<double>(loss_scale);
   CheckRecord check{"certificate", CheckOutcome::kPass, 0, ""};
-  for (const Limit& limit : LimitsOf(storage)) {
+  for (const Limit& limit : LimitsOf(storage, scale)) {
     const auto found = certificate.quantities.find(limit.quantity);
     ++check.compared;
     if (found == certificate.quantities.end()) {
@@ -58,10 +72,10 @@ CheckRecord CheckCertificate(const contract::Certificate& certificate, DType sto
     return check;
   }
   const double largest_gradient = certificate.quantities.at("gradient").max;
-  if (storage == DType::kBF16 && !(largest_gradient > kExactBf16)) {
+  if (const double hidden = LargestHidden(storage, scale); !(largest_gradient > hidden)) {
     check.outcome = CheckOutcome::kVacuous;
-    check.detail = "no gradient exceeds " + Number(kExactBf16) + " (the largest is " + Number(largest_gradient) +
-                   "), so gradients accumulated in BF16 would not show";
+    check.detail = "no gradient exceeds " + Number(hidden) + " (the largest is " + Number(largest_gradient) +
+                   "), so gradients accumulated in " + std::string(Name(storage)) + " would not show";
     return check;
   }
   const auto& stored = certificate.quantities.at("stored");

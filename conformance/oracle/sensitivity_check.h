@@ -19,8 +19,10 @@ inline constexpr double kMinLiveShare = 0.4;        // of non-zero gradients and
 inline constexpr double kMinAmplification = 0.4;    // of weights that differ in the end after one unit was added
 inline constexpr int64_t kMinAmplifyingSteps = 40;  // between the added unit and the end
 
-// "certificate": no operation of an engine with this storage can have rounded.
-reports::CheckRecord CheckCertificate(const contract::Certificate& certificate, contract::DType storage);
+// "certificate": no operation of an engine with this storage can have rounded, and one that keeps gradients in the
+// storage type instead of fp32 would show. `loss_scale` is 1 but for fp16.
+reports::CheckRecord CheckCertificate(const contract::Certificate& certificate, contract::DType storage,
+                                      int64_t loss_scale);
 
 // "liveness".
 reports::CheckRecord CheckLiveness(const contract::Certificate& certificate);

@@ -23,11 +23,11 @@ Certificate AtTheLimit() {
 }
 
 TEST(CheckCertificate, HoldsAtTheLimitAndFailsOneBeyondInEachQuantity) {
-  EXPECT_EQ(CheckCertificate(AtTheLimit(), DType::kBF16).outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckCertificate(AtTheLimit(), DType::kBF16, 1).outcome, CheckOutcome::kPass);
   for (const auto& [name, quantity] : AtTheLimit().quantities) {
     Certificate certificate = AtTheLimit();
     certificate.quantities[name].max += 1;
-    const auto check = CheckCertificate(certificate, DType::kBF16);
+    const auto check = CheckCertificate(certificate, DType::kBF16, 1);
     EXPECT_EQ(check.outcome, CheckOutcome::kVacuous) << name;
     EXPECT_NE(check.detail.find(name), std::string::npos);
     EXPECT_NE(check.detail.find("(" + quantity.where + ")"), std::string::npos);
@@ -37,26 +37,53 @@ TEST(CheckCertificate, HoldsAtTheLimitAndFailsOneBeyondInEachQuantity) {
 TEST(CheckCertificate, IsVacuousForBf16WhereGradientsFitBf16) {
   Certificate certificate = AtTheLimit();
   certificate.quantities["gradient"].max = 256;
-  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16).outcome, CheckOutcome::kVacuous);
-  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16, 1).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kPass);
   certificate.quantities["gradient"].max = 257;
-  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16).outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16, 1).outcome, CheckOutcome::kPass);
 }
 
 TEST(CheckCertificate, AllowsLargerStoredValuesInFp32Only) {
   Certificate certificate = AtTheLimit();
   certificate.quantities["stored"].max = 16777216;
-  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kPass);
-  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kPass);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kBF16, 1).outcome, CheckOutcome::kVacuous);
+}
+
+TEST(CheckCertificate, AllowsForFp16WhatItHoldsTimesTheLossScale) {
+  const auto outcome = [](double stored, int64_t loss_scale) {
+    Certificate certificate = AtTheLimit();
+    certificate.quantities["stored"].max = stored;
+    return CheckCertificate(certificate, DType::kF16, loss_scale).outcome;
+  };
+  EXPECT_EQ(outcome(2048, 1), CheckOutcome::kPass);
+  EXPECT_EQ(outcome(2049, 1), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome(1023, 64), CheckOutcome::kPass);
+  EXPECT_EQ(outcome(1024, 64), CheckOutcome::kVacuous);  // 64 times it is 65536
+  EXPECT_EQ(outcome(0, 65536), CheckOutcome::kPass);
+  EXPECT_EQ(outcome(1, 65536), CheckOutcome::kVacuous);
+}
+
+TEST(CheckCertificate, IsVacuousForFp16WhereScaledGradientsFitFp16) {
+  const auto outcome = [](double gradient, int64_t loss_scale) {
+    Certificate certificate = AtTheLimit();
+    certificate.quantities["stored"].max = 1;
+    certificate.quantities["gradient"].max = gradient;
+    return CheckCertificate(certificate, DType::kF16, loss_scale).outcome;
+  };
+  EXPECT_EQ(outcome(2048, 1), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome(2049, 1), CheckOutcome::kPass);
+  EXPECT_EQ(outcome(1023, 64), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome(1024, 64), CheckOutcome::kPass);
 }
 
 TEST(CheckCertificate, IsVacuousWithoutAQuantityAndWithNaN) {
   Certificate certificate = AtTheLimit();
   certificate.quantities.erase("state");
-  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kVacuous);
   certificate = AtTheLimit();
   certificate.quantities["gradient"].max = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(CheckCertificate(certificate, DType::kF32).outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kVacuous);
 }
 
 TEST(CheckLiveness, HoldsAtTheLevelAndFailsBelowInOneTensor) {

@@ -105,7 +105,7 @@ Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Obser
     judgement.checks.push_back(std::move(exact.check));
     judgement.divergence = std::move(exact.divergence);
   }
-  judgement.checks.push_back(CheckCertificate(truth.certificate, spec.config.storage));
+  judgement.checks.push_back(CheckCertificate(truth.certificate, spec.config.storage, spec.config.loss_scale));
   judgement.checks.insert(judgement.checks.end(), truth.checks.begin(), truth.checks.end());
   Settle(judgement);
   // What was not compared with the truth passes by silence: never.

@@ -40,16 +40,15 @@ std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& o
   std::vector<PlannedCase> cases;
   for (size_t i = 0; i < list.problems.size(); ++i) {
     const Problem& problem = list.problems[i];
-    for (DType storage : {DType::kF32, DType::kBF16}) {
-      if (storage == DType::kBF16 && !FitsBf16(problem.model)) continue;
-      contract::RunConfig config = problem.plain;
-      config.storage = storage;
-      const std::string name = storage == DType::kBF16 ? "bf16" : "fp32";
+    for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
+      const auto config = PlainIn(problem, storage);
+      if (!config) continue;
+      const std::string name(contract::StorageName(storage));
       const std::string id = std::string(problem.model.family()) + "/" + problem.name + "/torch_eager-" + name;
       cases.push_back({id,
                        Role::kWitness,
                        static_cast<int>(i),
-                       CaseOf(problem, id, config, options),
+                       CaseOf(problem, id, *config, options),
                        {{"problem", problem.name}, {"storage", name}}});
     }
   }
