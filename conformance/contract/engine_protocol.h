@@ -18,7 +18,7 @@ struct EngineDescription {
   bool starts_itself = true;  // "self"; false: "per_rank"
   bool batch = false;
   std::vector<std::string> families;
-  std::vector<std::string> dtypes;  // "fp64", "fp32", "bf16"
+  std::vector<std::string> dtypes;  // "fp64", "fp32", "bf16", "fp16"
   std::vector<std::string> optimizers;
   std::vector<int64_t> zero_stages;
   int64_t max_data_degree = 1;
