@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 
@@ -17,6 +18,8 @@ void Cast(std::span<const From> x, std::span<To> y) {
 
 template void Cast(std::span<const float>, std::span<float>);
 template void Cast(std::span<const float>, std::span<BFloat16>);
+template void Cast(std::span<const float>, std::span<Float16>);
 template void Cast(std::span<const BFloat16>, std::span<float>);
+template void Cast(std::span<const Float16>, std::span<float>);
 
 }  // namespace plumbline::kernels

@@ -11,8 +11,8 @@ namespace plumbline::kernels {
 inline constexpr double kCastMaxUlp = 0.5;
 
 // Cast: y = x, rounded once to the nearest value of To, ties to even.
-//   x [n]  in   From (float or BFloat16)
-//   y [n]  out  To   (float or BFloat16)   aliases nothing
+//   x [n]  in   From (float, BFloat16 or Float16)
+//   y [n]  out  To   (float, BFloat16 or Float16)   aliases nothing
 // Units: none. Widening is exact.
 // Elementwise: bitwise repeatable, independent of the element's place in the buffer. NaN stays NaN, overflow is
 // infinite. Max error vs f64: kCastMaxUlp.  Errors: InvalidArgument if the sizes differ. Source: IEEE 754-2019, 4.3.1.

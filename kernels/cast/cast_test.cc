@@ -3,6 +3,7 @@
 // in bf16_test against a search).
 #include "kernels/cast/cast.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -14,28 +15,42 @@ namespace {
 
 using testing::Guarded;
 
-// The nearer of the two neighbours in BFloat16, found in double.
+// A storage type by definition: how many bits, the smallest step, and exponents for inputs that do not overflow.
+template <typename T>
+struct Format;
+template <>
+struct Format<BFloat16> {
+  static constexpr int kBits = 8, kSmallestStep = -133, kLeast = -60, kMost = 60;
+};
+template <>
+struct Format<Float16> {
+  static constexpr int kBits = 11, kSmallestStep = -24, kLeast = -50, kMost = -8;
+};
+
+// The nearer of the two neighbours in T, found in double.
+template <typename T>
 double Nearest(double value) {
   int exponent = 0;
   std::frexp(value, &exponent);
-  const double unit = std::ldexp(1.0, exponent - 8);
+  const double unit = std::ldexp(1.0, std::max(exponent - Format<T>::kBits, Format<T>::kSmallestStep));
   return std::nearbyint(value / unit) * unit;  // the default rounding mode: ties to even
 }
 
-TEST_CASE("CastToBFloat16IsTheNearestValueAtEverySizeAndOffset") {
+TEMPLATE_TEST_CASE("CastIsTheNearestValueAtEverySizeAndOffset", "", BFloat16, Float16) {
   testing::ForEachPlacement([&](int64_t size, int64_t offset) {
     testing::Integers integers;
     std::vector<double> x(size), expected(size);
     for (int64_t i = 0; i < size; ++i) {
-      x[i] = static_cast<float>(std::ldexp(static_cast<double>(integers.In(-9999999, 9999999)), integers.In(-60, 60)));
-      expected[i] = x[i] == 0 ? 0 : Nearest(x[i]);
+      const auto scale = static_cast<int>(integers.In(Format<TestType>::kLeast, Format<TestType>::kMost));
+      x[i] = static_cast<float>(std::ldexp(static_cast<double>(integers.In(-9999999, 9999999)), scale));
+      expected[i] = x[i] == 0 ? 0 : Nearest<TestType>(x[i]);
     }
-    Guarded<BFloat16> y(size, (offset + 1) % testing::kNumOffsets);
-    Cast<float, BFloat16>(Guarded<float>(x, offset).view(), y.span());
+    Guarded<TestType> y(size, (offset + 1) % testing::kNumOffsets);
+    Cast<float, TestType>(Guarded<float>(x, offset).view(), y.span());
     REQUIRE(y.Values() == expected);
     REQUIRE(y.GuardsAreIntact());
     Guarded<float> wide(size, offset);
-    Cast<BFloat16, float>(y.view(), wide.span());
+    Cast<TestType, float>(y.view(), wide.span());
     REQUIRE(wide.Values() == expected);
     REQUIRE(wide.GuardsAreIntact());
   });

@@ -8,6 +8,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/fold/fold_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -56,9 +57,12 @@ void CausalFoldBackward(int64_t positions, std::span<const T> da, std::span<cons
 
 template void CausalFoldForward(int64_t, std::span<const float>, float, std::span<float>);
 template void CausalFoldForward(int64_t, std::span<const BFloat16>, float, std::span<BFloat16>);
+template void CausalFoldForward(int64_t, std::span<const Float16>, float, std::span<Float16>);
 template void CausalFoldBackward(int64_t, std::span<const float>, std::span<const float>, float, float,
                                  std::span<float>);
 template void CausalFoldBackward(int64_t, std::span<const BFloat16>, std::span<const BFloat16>, float, float,
                                  std::span<BFloat16>);
+template void CausalFoldBackward(int64_t, std::span<const Float16>, std::span<const Float16>, float, float,
+                                 std::span<Float16>);
 
 }  // namespace plumbline::kernels

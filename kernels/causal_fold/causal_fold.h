@@ -13,8 +13,8 @@ namespace plumbline::kernels {
 inline constexpr double kCausalFoldMaxError = 0;
 
 // CausalFoldForward: a[m, s, t] = fold(z[m, s, t]; bound) where t <= s, else 0.
-//   z [matrices, positions, positions]  in   T (float or BFloat16)   integers with |z| + bound < 2^24 where t <= s
-//   a [matrices, positions, positions]  out  T                       may be the same memory as z
+//   z [matrices, positions, positions]  in   T (float, BFloat16 or Float16)   integers with |z| + bound < 2^24 where t
+//   <= s a [matrices, positions, positions]  out  T                       may be the same memory as z
 // Units: none. bound as in fold.h. What z holds above the diagonal is not read.
 // Elementwise in float: bitwise repeatable. NaN at or below the diagonal gives NaN.
 // Max error vs f64: kCausalFoldMaxError.

@@ -18,7 +18,7 @@ double OracleFold(double x, int64_t b) {
   return static_cast<double>(Phase(x, b) <= 2 * b ? Phase(x, b) - b : 3 * b - Phase(x, b));
 }
 
-TEMPLATE_TEST_CASE("OnlyVisiblePositionsAreFoldedAndReadForwardAndBackward", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("OnlyVisiblePositionsAreFoldedAndReadForwardAndBackward", "", float, BFloat16, Float16) {
   constexpr int64_t kBound = 2;
   constexpr int64_t kGradientBound = 5;
   for (const int64_t positions : {1, 2, 3, 7, 8, 9, 17}) {

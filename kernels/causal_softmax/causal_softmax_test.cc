@@ -131,7 +131,8 @@ TEST_CASE("CausalSoftmaxBackwardForgetsWhatAllOfARowShare") {
   const std::vector<double> p = Forward<BFloat16>(kSize, 1, MakeScores(1, kSize, 2), 0);
   const std::vector<double> shared(kSize * kSize, 1000);
   Guarded<BFloat16> ds(kSize * kSize, 0);
-  CausalSoftmaxBackward<BFloat16>(kSize, 1, Guarded<BFloat16>(p, 0).view(), Guarded<float>(shared, 0).view(), ds.span());
+  CausalSoftmaxBackward<BFloat16>(kSize, 1, Guarded<BFloat16>(p, 0).view(), Guarded<float>(shared, 0).view(),
+                                  ds.span());
   const std::vector<double> seen = ds.Values();
   for (size_t i = 0; i < p.size(); ++i) {
     REQUIRE(Within(seen[i], 0, CausalSoftmaxBackwardMaxUnits(kSize) * kUnit * p[i] * 2000));

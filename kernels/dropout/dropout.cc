@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 
@@ -19,5 +20,6 @@ void DropoutApply(std::span<const T> x, std::span<const uint8_t> keep, float sca
 
 template void DropoutApply(std::span<const float>, std::span<const uint8_t>, float, std::span<float>);
 template void DropoutApply(std::span<const BFloat16>, std::span<const uint8_t>, float, std::span<BFloat16>);
+template void DropoutApply(std::span<const Float16>, std::span<const uint8_t>, float, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -13,7 +13,7 @@ namespace plumbline::kernels {
 inline constexpr double kDropoutMaxUlp = 0.5;
 
 // DropoutApply: y = scale * keep * x, the forward and, with the same mask, the backward.
-//   x    [n]  in   T (float or BFloat16)
+//   x    [n]  in   T (float, BFloat16 or Float16)
 //   keep [n]  in   u8, 0 or 1
 //   y    [n]  out  T   may be the same memory as x
 // Units: none. scale is 1 / (1 - rate).

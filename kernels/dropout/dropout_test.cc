@@ -13,7 +13,7 @@ namespace {
 
 using testing::Guarded;
 
-TEMPLATE_TEST_CASE("KeptElementsAreDoubledAndOthersAreZeroAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("KeptElementsAreDoubledAndOthersAreZeroAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   testing::ForEachPlacement([&](int64_t size, int64_t offset) {
     testing::Integers integers;
     const std::vector<double> x = integers.Vector(size, -128, 128);
@@ -30,7 +30,7 @@ TEMPLATE_TEST_CASE("KeptElementsAreDoubledAndOthersAreZeroAtEverySizeAndOffset",
   });
 }
 
-TEMPLATE_TEST_CASE("KeptElementsAreScaledOnceAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("KeptElementsAreScaledOnceAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   const float scale = 1 / (1 - 0.3f);
   testing::ForEachPlacement([&](int64_t size, int64_t offset) {
     testing::Reals reals(static_cast<uint64_t>(size));

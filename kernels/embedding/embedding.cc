@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -75,11 +76,16 @@ template void EmbeddingForward(const EmbeddingSizes&, std::span<const int32_t>, 
                                std::span<const float>, std::span<float>);
 template void EmbeddingForward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const BFloat16>,
                                std::span<const BFloat16>, std::span<BFloat16>);
+template void EmbeddingForward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const Float16>,
+                               std::span<const Float16>, std::span<Float16>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const float>, std::span<float>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const BFloat16>, std::span<float>);
+template void PositionBackward(const EmbeddingSizes&, std::span<const Float16>, std::span<float>);
 template void EmbeddingBackward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const float>,
                                 std::span<float>);
 template void EmbeddingBackward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const BFloat16>,
+                                std::span<float>);
+template void EmbeddingBackward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const Float16>,
                                 std::span<float>);
 
 }  // namespace plumbline::kernels

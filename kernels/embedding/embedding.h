@@ -23,7 +23,7 @@ struct EmbeddingSizes {
 
 // EmbeddingForward: x[i] = embed[token[i]] + pos[i mod positions].
 //   token [tokens]            in   i32  in [0, vocab)
-//   embed [vocab, width]      in   T (float or BFloat16)
+//   embed [vocab, width]      in   T (float, BFloat16 or Float16)
 //   pos   [positions, width]  in   T
 //   x     [tokens, width]     out  T    aliases nothing
 // Units: none. Bitwise repeatable.
@@ -35,7 +35,7 @@ void EmbeddingForward(const EmbeddingSizes& sizes, std::span<const int32_t> toke
                       std::span<const T> pos, std::span<T> x);
 
 // PositionBackward: dpos[p] += sum over tokens i at position p of dx[i].
-//   dx   [tokens, width]     in      T (float or BFloat16)
+//   dx   [tokens, width]     in      T (float, BFloat16 or Float16)
 //   dpos [positions, width]  in-out  f32  aliases nothing
 // Units: none. Adds in the order of tokens, in float: bitwise repeatable.
 // Max error vs f64: EmbeddingGradientMaxUnits(terms of the sum) * 2^-24 * (|what was there| + sum of |dx|).
@@ -46,7 +46,7 @@ void PositionBackward(const EmbeddingSizes& sizes, std::span<const T> dx, std::s
 
 // EmbeddingBackward: dembed[token[i]] += dx[i] for each token i.
 //   token  [tokens]         in      i32  in [0, vocab)
-//   dx     [tokens, width]  in      T (float or BFloat16)
+//   dx     [tokens, width]  in      T (float, BFloat16 or Float16)
 //   dembed [vocab, width]   in-out  f32  aliases nothing
 // Units: none. Adds in the order of tokens, in float: bitwise repeatable.
 // Max error vs f64: EmbeddingGradientMaxUnits(terms of the sum) * 2^-24 * (|what was there| + sum of |dx|).

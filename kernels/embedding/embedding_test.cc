@@ -23,7 +23,7 @@ std::vector<int32_t> Tokens(const EmbeddingSizes& sizes) {
   return tokens;
 }
 
-TEMPLATE_TEST_CASE("EmbeddingForwardAddsTheTokensRowAndThePositionsRow", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("EmbeddingForwardAddsTheTokensRowAndThePositionsRow", "", float, BFloat16, Float16) {
   for (const EmbeddingSizes& sizes : kCases) {
     for (int64_t offset = 0; offset < testing::kNumOffsets; ++offset) {
       testing::Integers integers;
@@ -45,7 +45,7 @@ TEMPLATE_TEST_CASE("EmbeddingForwardAddsTheTokensRowAndThePositionsRow", "", flo
   }
 }
 
-TEMPLATE_TEST_CASE("BackwardAddsEachTokensRowToWhatIsThere", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("BackwardAddsEachTokensRowToWhatIsThere", "", float, BFloat16, Float16) {
   for (const EmbeddingSizes& sizes : kCases) {
     testing::Integers integers;
     const std::vector<double> dx = integers.Vector(sizes.tokens * sizes.width, -9, 9);
@@ -69,7 +69,7 @@ TEMPLATE_TEST_CASE("BackwardAddsEachTokensRowToWhatIsThere", "", float, BFloat16
   }
 }
 
-TEMPLATE_TEST_CASE("EmbeddingOfRealsKeepsItsDeclaredErrors", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("EmbeddingOfRealsKeepsItsDeclaredErrors", "", float, BFloat16, Float16) {
   for (const EmbeddingSizes& sizes : kCases) {
     testing::Reals reals;
     const std::vector<double> embed = reals.Vector<TestType>(sizes.vocab * sizes.width, -1, 1);

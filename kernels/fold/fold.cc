@@ -7,6 +7,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/fold/fold_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -35,8 +36,11 @@ void FoldBackward(std::span<const T> dy, std::span<const T> x, float bound, std:
 
 template void FoldForward(std::span<const float>, float, std::span<float>);
 template void FoldForward(std::span<const float>, float, std::span<BFloat16>);
+template void FoldForward(std::span<const float>, float, std::span<Float16>);
 template void FoldForward(std::span<const BFloat16>, float, std::span<BFloat16>);
+template void FoldForward(std::span<const Float16>, float, std::span<Float16>);
 template void FoldBackward(std::span<const float>, std::span<const float>, float, std::span<float>);
 template void FoldBackward(std::span<const BFloat16>, std::span<const BFloat16>, float, std::span<BFloat16>);
+template void FoldBackward(std::span<const Float16>, std::span<const Float16>, float, std::span<Float16>);
 
 }  // namespace plumbline::kernels

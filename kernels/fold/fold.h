@@ -11,8 +11,9 @@ namespace plumbline::kernels {
 inline constexpr double kFoldMaxError = 0;
 
 // FoldForward: y = fold(x; bound) for each element: with p = (x + b) mod 4b, p - b where p <= 2b, else 3b - p.
-//   x [n]  in   From (float or BFloat16)   integers with |x| + bound < 2^24
-//   y [n]  out  To   (float or BFloat16)   in [-bound, bound]; may be the same memory as x where the types are equal
+//   x [n]  in   From (float, BFloat16 or Float16)   integers with |x| + bound < 2^24
+//   y [n]  out  To   (float, BFloat16 or Float16)   in [-bound, bound]; may be the same memory as x where the types are
+//   equal
 // Units: none. bound is an integer in [1, 2^20]; for BFloat16 output at most 256 is exact.
 // Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN and infinity give
 // NaN. Max error vs f64: kFoldMaxError.  Errors: InvalidArgument if the sizes differ or bound is outside its range.

@@ -35,7 +35,7 @@ std::vector<double> Inputs(int64_t size, int64_t bound) {
   return values;
 }
 
-TEMPLATE_TEST_CASE("FoldForwardEqualsTheDefinitionAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("FoldForwardEqualsTheDefinitionAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const int64_t bound : {1, 2, 3, 4, 7, 13}) {
     testing::ForEachPlacement([&](int64_t size, int64_t offset) {
       const std::vector<double> x = Inputs<TestType>(size, bound);
@@ -50,7 +50,7 @@ TEMPLATE_TEST_CASE("FoldForwardEqualsTheDefinitionAtEverySizeAndOffset", "", flo
   }
 }
 
-TEMPLATE_TEST_CASE("FoldBackwardEqualsTheDefinitionAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("FoldBackwardEqualsTheDefinitionAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const int64_t bound : {1, 2, 3, 4, 7, 13}) {
     testing::ForEachPlacement([&](int64_t size, int64_t offset) {
       const std::vector<double> x = Inputs<TestType>(size, bound);

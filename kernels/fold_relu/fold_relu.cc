@@ -7,6 +7,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/fold/fold_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -41,7 +42,9 @@ void FoldReluBackward(std::span<const T> dr, std::span<const T> z, float bound, 
 
 template void FoldReluForward(std::span<const float>, float, std::span<float>);
 template void FoldReluForward(std::span<const BFloat16>, float, std::span<BFloat16>);
+template void FoldReluForward(std::span<const Float16>, float, std::span<Float16>);
 template void FoldReluBackward(std::span<const float>, std::span<const float>, float, float, std::span<float>);
 template void FoldReluBackward(std::span<const BFloat16>, std::span<const BFloat16>, float, float, std::span<BFloat16>);
+template void FoldReluBackward(std::span<const Float16>, std::span<const Float16>, float, float, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -11,7 +11,7 @@ namespace plumbline::kernels {
 inline constexpr double kFoldReluMaxError = 0;
 
 // FoldReluForward: r = max(fold(z; bound), 0).
-//   z [n]  in   T (float or BFloat16)   integers with |z| + bound < 2^24
+//   z [n]  in   T (float, BFloat16 or Float16)   integers with |z| + bound < 2^24
 //   r [n]  out  T                       may be the same memory as z
 // Units: none. bound as in fold.h.
 // Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN gives NaN.

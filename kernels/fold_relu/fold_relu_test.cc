@@ -19,7 +19,7 @@ double OracleFold(double x, int64_t b) {
   return static_cast<double>(Phase(x, b) <= 2 * b ? Phase(x, b) - b : 3 * b - Phase(x, b));
 }
 
-TEMPLATE_TEST_CASE("FoldReluEqualsTheDefinitionForwardAndBackward", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("FoldReluEqualsTheDefinitionForwardAndBackward", "", float, BFloat16, Float16) {
   for (const int64_t bound : {1, 2, 5}) {
     const int64_t gradient_bound = 2 * bound + 1;
     testing::ForEachPlacement([&](int64_t size, int64_t offset) {

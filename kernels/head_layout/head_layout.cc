@@ -7,6 +7,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -54,7 +55,9 @@ void JoinHeads(const HeadSizes& sizes, std::span<const T> heads, std::span<T> jo
 
 template void SplitHeads(const HeadSizes&, std::span<const float>, std::span<float>);
 template void SplitHeads(const HeadSizes&, std::span<const BFloat16>, std::span<BFloat16>);
+template void SplitHeads(const HeadSizes&, std::span<const Float16>, std::span<Float16>);
 template void JoinHeads(const HeadSizes&, std::span<const float>, std::span<float>);
 template void JoinHeads(const HeadSizes&, std::span<const BFloat16>, std::span<BFloat16>);
+template void JoinHeads(const HeadSizes&, std::span<const Float16>, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -21,7 +21,7 @@ struct HeadSizes {
 };
 
 // SplitHeads: heads[p, s, i, t, c] = joined[s, t, (p * heads + i) * head_width + c].
-//   joined [samples, positions, parts * heads * head_width]  in   T (float or BFloat16)
+//   joined [samples, positions, parts * heads * head_width]  in   T (float, BFloat16 or Float16)
 //   heads  [parts, samples, heads, positions, head_width]    out  T   aliases nothing
 // Units: elements. Bitwise repeatable.  Max error: kHeadLayoutMaxError.
 // Errors: InvalidArgument if a size is negative or does not match.

@@ -12,7 +12,7 @@ namespace {
 
 using testing::Guarded;
 
-TEMPLATE_TEST_CASE("SplitFollowsTheIndexFormulaAndJoinUndoesIt", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("SplitFollowsTheIndexFormulaAndJoinUndoesIt", "", float, BFloat16, Float16) {
   for (const HeadSizes& sizes :
        {HeadSizes{0, 3, 2, 4}, HeadSizes{1, 1, 1, 1}, HeadSizes{2, 3, 5, 7}, HeadSizes{3, 8, 3, 4},
         HeadSizes{1, 7, 2, 1}, HeadSizes{2, 3, 5, 7, 3}, HeadSizes{3, 2, 1, 5, 2}}) {

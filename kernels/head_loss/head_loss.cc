@@ -7,6 +7,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -24,7 +25,7 @@ int64_t SmallestIndexOfLargest(const T* row, int64_t size) {
 
 template <typename T>
 double HeadLoss(int64_t vocab, std::span<const T> logits, std::span<const int32_t> label,
-                std::span<const int32_t> weight, float inverse_tokens, std::span<T> dlogits) {
+                std::span<const int32_t> weight, float inverse_tokens, float loss_scale, std::span<T> dlogits) {
   Require(vocab >= 1, "head_loss", "vocab must be at least 1");
   Require(weight.size() == label.size() && logits.size() == label.size() * static_cast<size_t>(vocab) &&
               dlogits.size() == logits.size(),
@@ -39,15 +40,17 @@ double HeadLoss(int64_t vocab, std::span<const T> logits, std::span<const int32_
     loss += static_cast<double>(scale) * (double{ToFloat(row[best])} - double{ToFloat(row[label[token]])});
     std::fill_n(gradient, vocab, FromFloat<T>(0.0f));
     if (best == label[token]) continue;
-    gradient[best] = FromFloat<T>(scale);
-    gradient[label[token]] = FromFloat<T>(-scale);
+    gradient[best] = FromFloat<T>(loss_scale * scale);
+    gradient[label[token]] = FromFloat<T>(-loss_scale * scale);
   }
   return loss;
 }
 
 template double HeadLoss(int64_t, std::span<const float>, std::span<const int32_t>, std::span<const int32_t>, float,
-                         std::span<float>);
+                         float, std::span<float>);
 template double HeadLoss(int64_t, std::span<const BFloat16>, std::span<const int32_t>, std::span<const int32_t>, float,
-                         std::span<BFloat16>);
+                         float, std::span<BFloat16>);
+template double HeadLoss(int64_t, std::span<const Float16>, std::span<const int32_t>, std::span<const int32_t>, float,
+                         float, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -14,8 +14,9 @@ namespace {
 
 using testing::Guarded;
 
-TEMPLATE_TEST_CASE("LossAndGradientEqualTheDefinitionWithTies", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("LossAndGradientEqualTheDefinitionWithTies", "", float, BFloat16, Float16) {
   constexpr int64_t kTokensOfBatch = 64;
+  constexpr float kLossScale = 16;
   for (const int64_t vocab : {1, 2, 3, 7, 16, 17, 31}) {
     for (const int64_t tokens : {0, 1, 5, 33}) {
       testing::Integers integers(vocab * 100 + tokens);
@@ -33,13 +34,13 @@ TEMPLATE_TEST_CASE("LossAndGradientEqualTheDefinitionWithTies", "", float, BFloa
         const double scale = static_cast<double>(weight[i]) / kTokensOfBatch;
         expected_loss += scale * (row[best] - row[label[i]]);
         if (best != label[i]) {
-          expected[i * vocab + best] = scale;
-          expected[i * vocab + label[i]] = -scale;
+          expected[i * vocab + best] = kLossScale * scale;
+          expected[i * vocab + label[i]] = -kLossScale * scale;
         }
       }
       Guarded<TestType> dlogits(tokens * vocab, 3);
       const double loss = HeadLoss<TestType>(vocab, Guarded<TestType>(logits, 1).view(), label, weight,
-                                             1.0f / kTokensOfBatch, dlogits.span());
+                                             1.0f / kTokensOfBatch, kLossScale, dlogits.span());
       REQUIRE(loss == expected_loss);
       REQUIRE(dlogits.Values() == expected);
       REQUIRE(dlogits.GuardsAreIntact());
@@ -52,12 +53,12 @@ TEST_CASE("HeadLossRefusesLabelsOutsideTheVocabularyAndWrongSizes") {
   const std::vector<int32_t> weight = {1, 1};
   for (const int32_t bad : {-1, 3}) {
     const std::vector<int32_t> label = {0, bad};
-    REQUIRE_THROWS_WITH(HeadLoss<float>(3, logits, label, weight, 1, dlogits), Catch::Contains("vocabulary"));
+    REQUIRE_THROWS_WITH(HeadLoss<float>(3, logits, label, weight, 1, 1, dlogits), Catch::Contains("vocabulary"));
   }
   const std::vector<int32_t> label = {0, 1};
-  REQUIRE_THROWS_WITH(HeadLoss<float>(3, short_logits, label, weight, 1, dlogits),
+  REQUIRE_THROWS_WITH(HeadLoss<float>(3, short_logits, label, weight, 1, 1, dlogits),
                       Catch::Contains("size of its shape"));
-  REQUIRE_THROWS_WITH(HeadLoss<float>(0, logits, label, weight, 1, dlogits), Catch::Contains("at least 1"));
+  REQUIRE_THROWS_WITH(HeadLoss<float>(0, logits, label, weight, 1, 1, dlogits), Catch::Contains("at least 1"));
 }
 
 }  // namespace

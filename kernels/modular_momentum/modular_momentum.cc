@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 #include "kernels/modular_arithmetic.h"
 
 namespace plumbline::kernels {
@@ -38,5 +39,7 @@ template void ModularMomentumStep(int64_t, int64_t, std::span<const float>, std:
                                   std::span<float>);
 template void ModularMomentumStep(int64_t, int64_t, std::span<const float>, std::span<float>, std::span<float>,
                                   std::span<BFloat16>);
+template void ModularMomentumStep(int64_t, int64_t, std::span<const float>, std::span<float>, std::span<float>,
+                                  std::span<Float16>);
 
 }  // namespace plumbline::kernels

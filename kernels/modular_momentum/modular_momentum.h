@@ -16,7 +16,7 @@ inline constexpr double kModularMomentumMaxError = 0;
 //   gradient [n]  in      f32  D, integers of at most 2^24 in absolute value
 //   moment   [n]  in-out  f32  M, integers in [-14, 14]
 //   master   [n]  in-out  f32  U, integers in [0, 8(2w + 1))
-//   weight   [n]  out     T (float or BFloat16)  W; BFloat16 is exact for w <= 256
+//   weight   [n]  out     T (float, BFloat16 or Float16)  W; BFloat16 is exact for w <= 256
 // No two arguments may overlap. Units: t is the step counter, 1 in the first step; w is the weight bound, in [1, 2^20].
 // Elementwise (in double, which holds every intermediate): bitwise repeatable, independent of the element's place. NaN
 // in an input gives NaN in what depends on it. Max error vs f64: kModularMomentumMaxError.  Errors: InvalidArgument if

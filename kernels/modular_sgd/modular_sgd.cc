@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 #include "kernels/modular_arithmetic.h"
 
 namespace plumbline::kernels {
@@ -26,5 +27,6 @@ void ModularSgdStep(int64_t weight_bound, std::span<const float> gradient, std::
 
 template void ModularSgdStep(int64_t, std::span<const float>, std::span<float>, std::span<float>);
 template void ModularSgdStep(int64_t, std::span<const float>, std::span<float>, std::span<BFloat16>);
+template void ModularSgdStep(int64_t, std::span<const float>, std::span<float>, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -15,7 +15,7 @@ using testing::Guarded;
 
 int64_t MathematicalMod(int64_t x, int64_t n) { return (x % n + n) % n; }
 
-TEMPLATE_TEST_CASE("ModularSgdEqualsTheDefinitionAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("ModularSgdEqualsTheDefinitionAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   constexpr int64_t kLargest = int64_t{1} << 24;
   for (const int64_t w : {1, 2, 5, 100}) {
     const int64_t m = 8 * (2 * w + 1);

@@ -7,6 +7,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/fold/fold_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -37,8 +38,11 @@ void ResidualBackward(std::span<const From> branch, std::span<const T> x, float 
 
 template void ResidualForward(std::span<const float>, std::span<const float>, std::span<float>);
 template void ResidualForward(std::span<const BFloat16>, std::span<const BFloat16>, std::span<BFloat16>);
+template void ResidualForward(std::span<const Float16>, std::span<const Float16>, std::span<Float16>);
 template void ResidualBackward(std::span<const float>, std::span<const float>, float, float, std::span<float>);
 template void ResidualBackward(std::span<const BFloat16>, std::span<const BFloat16>, float, float, std::span<BFloat16>);
+template void ResidualBackward(std::span<const Float16>, std::span<const Float16>, float, float, std::span<Float16>);
 template void ResidualBackward(std::span<const float>, std::span<const BFloat16>, float, float, std::span<BFloat16>);
+template void ResidualBackward(std::span<const float>, std::span<const Float16>, float, float, std::span<Float16>);
 
 }  // namespace plumbline::kernels

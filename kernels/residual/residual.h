@@ -13,7 +13,7 @@ inline constexpr double kResidualMaxError = 0;
 inline constexpr double kResidualForwardMaxUlp = 0.5;
 
 // ResidualForward: y = x + branch.
-//   x      [n]  in   T (float or BFloat16)
+//   x      [n]  in   T (float, BFloat16 or Float16)
 //   branch [n]  in   T
 //   y      [n]  out  T   may be the same memory as x or branch
 // Units: none. Exact where the sum is an integer of at most 2^24 (float) or 2^8 (BFloat16).
@@ -24,9 +24,9 @@ template <typename T>
 void ResidualForward(std::span<const T> x, std::span<const T> branch, std::span<T> y);
 
 // ResidualBackward: dx = G(dx + G(branch) * slope(x; bound)), with G(v) = fold(v; gradient_bound).
-//   branch [n]  in      From (float or BFloat16)   the complete sum that flows back through the branch, not folded yet
-//   x      [n]  in      T    the stream before the branch (its fold's input)
-//   dx     [n]  in-out  T    aliases nothing
+//   branch [n]  in      From (float, BFloat16 or Float16)   the complete sum that flows back through the branch, not
+//   folded yet x      [n]  in      T    the stream before the branch (its fold's input) dx     [n]  in-out  T aliases
+//   nothing
 // Units: none. Both bounds as in fold.h.
 // Elementwise in float: bitwise repeatable, independent of the element's place in the buffer. NaN in any input gives
 // NaN. Max error vs f64: kResidualMaxError.  Errors: InvalidArgument if the sizes differ or a bound is outside its

@@ -48,7 +48,7 @@ TEST_CASE("ResidualBackwardFoldsTheBranchThenTheSum") {
   }
 }
 
-TEMPLATE_TEST_CASE("ResidualForwardAddsAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("ResidualForwardAddsAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   testing::ForEachPlacement([&](int64_t size, int64_t offset) {
     testing::Integers integers;
     const std::vector<double> x = integers.Vector(size, -128, 128);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels::testing {
 
@@ -89,5 +90,7 @@ template <typename T>
 inline constexpr int64_t kExactLimit = int64_t{1} << 24;
 template <>
 inline constexpr int64_t kExactLimit<BFloat16> = int64_t{1} << 8;
+template <>
+inline constexpr int64_t kExactLimit<Float16> = int64_t{1} << 11;
 
 }  // namespace plumbline::kernels::testing
