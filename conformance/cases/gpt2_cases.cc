@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/gpt2_cases.h"
 
-#include "conformance/cases/layouts.h"
-
 namespace plumbline::conformance {
 namespace {
 
@@ -100,13 +98,14 @@ Problem FrozenAdamW() {
 
 }  // namespace
 
-CaseList Gpt2Cases(Tier tier) {
-  std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
-  std::vector<LayoutScale> scales;
-  for (const Problem& problem : problems) {
-    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
+ScaledProblems Gpt2Problems() {
+  ScaledProblems scaled{{TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()}, {}};
+  for (const Problem& problem : scaled.problems) {
+    scaled.scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
   }
-  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength);
+  return scaled;
 }
+
+CaseList Gpt2Cases(Tier tier) { return CoverLayouts(Gpt2Problems(), SizesOf(tier).gpt2_strength); }
 
 }  // namespace plumbline::conformance

@@ -139,8 +139,10 @@ std::vector<Axis> AxesOf(const std::vector<Problem>& problems, const std::vector
 
 class Layouts {
  public:
-  Layouts(const std::vector<Problem>& problems, const std::vector<LayoutScale>& scales)
-      : problems_(problems), scales_(scales), layouts_(LayoutAxes()), axes_(AxesOf(problems, layouts_)) {}
+  explicit Layouts(const ScaledProblems& problems)
+      : problems_(problems), layouts_(LayoutAxes()), axes_(AxesOf(problems.problems, layouts_)) {
+    contract::Check(problems.problems.size() == problems.scales.size(), "each problem has a scale");
+  }
 
   const std::vector<Axis>& axes() const { return axes_; }
 
@@ -179,14 +181,13 @@ class Layouts {
   }
 
  private:
-  const Problem& ProblemOf(const Row& row) const { return problems_[static_cast<size_t>(row.front())]; }
-  const LayoutScale& ScaleOf(const Row& row) const { return scales_[static_cast<size_t>(row.front())]; }
+  const Problem& ProblemOf(const Row& row) const { return problems_.problems[static_cast<size_t>(row.front())]; }
+  const LayoutScale& ScaleOf(const Row& row) const { return problems_.scales[static_cast<size_t>(row.front())]; }
   const Setting& SettingOf(const Row& row, size_t layout) const {
     return layouts_[layout].settings[static_cast<size_t>(row[layout + 1])];
   }
 
-  const std::vector<Problem>& problems_;
-  const std::vector<LayoutScale>& scales_;
+  const ScaledProblems& problems_;
   std::vector<LayoutAxis> layouts_;
   std::vector<Constraint> constraints_ = Constraints();
   std::vector<Axis> axes_;
@@ -194,14 +195,28 @@ class Layouts {
 
 }  // namespace
 
-CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength) {
-  contract::Check(problems.size() == scales.size(), "each problem has a scale");
-  const Layouts layouts(problems, scales);
+CaseSpec LayoutWith(const ScaledProblems& problems, const AxisValues& values) {
+  const Layouts layouts(problems);
+  const std::vector<Axis>& axes = layouts.axes();
+  Row row(axes.size(), 0);
+  for (const auto& [name, value] : values) {
+    const auto axis = std::find_if(axes.begin(), axes.end(), [&](const Axis& entry) { return entry.name == name; });
+    contract::Check(axis != axes.end(), "a layout's axes are declared");
+    const auto found = std::find(axis->values.begin(), axis->values.end(), value);
+    contract::Check(found != axis->values.end(), "a layout's values are declared");
+    row[static_cast<size_t>(axis - axes.begin())] = static_cast<int>(found - axis->values.begin());
+  }
+  contract::Check(layouts.ObjectionsTo(row).empty(), "a layout's values can be combined");
+  return layouts.CaseOf(row);
+}
+
+CaseList CoverLayouts(ScaledProblems problems, int strength) {
+  const Layouts layouts(problems);
   CaseList list;
   const Objections objections = [&](const Row& row) { return layouts.ObjectionsTo(row); };
   const Covering covering = CoverTuples(layouts.axes(), strength, objections);
   for (const Row& row : covering.rows) list.cases.push_back(layouts.CaseOf(row));
-  FamilyCoverage coverage{std::string(problems.front().model.family()),
+  FamilyCoverage coverage{std::string(problems.problems.front().model.family()),
                           layouts.axes(),
                           static_cast<int64_t>(covering.rows.size()),
                           {},
@@ -210,7 +225,7 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
     coverage.tuples.push_back(CoverageOf(layouts.axes(), covering.rows, size, objections));
   }
   list.coverage.push_back(std::move(coverage));
-  list.problems = std::move(problems);
+  list.problems = std::move(problems.problems);
   return list;
 }
 
