@@ -19,9 +19,11 @@ struct LayoutScale {
   int64_t trained_elems = 0;     // all that are not frozen: one bucket, exactly full
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
+  bool steep_scores = false;  // weights so large that a row of scores has one that outweighs all others
 };
 
-// Whether bf16 holds all values that the family's bounds allow; real families always fit.
+// Whether a problem can be judged in bf16: bf16 holds all values that the family's bounds allow, and in a real family
+// its roundings do not hide gradients.
 bool FitsBf16(const contract::ModelSpec& model);
 
 // `largest` and `projection` name parameters of layer 0.
