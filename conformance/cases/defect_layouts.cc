@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/defect_layouts.h"
 
-#include "conformance/cases/exact_cases.h"
-#include "conformance/cases/gpt2_cases.h"
-
 namespace plumbline::conformance {
 namespace {
 
@@ -38,20 +35,18 @@ std::vector<DefectLayout> Gpt2Layouts() {
 
 }  // namespace
 
-std::vector<CaseSpec> DefectLayouts(const std::string& family, Tier tier) {
-  const bool exact = family == "exact";
-  const ScaledProblems problems = exact ? ExactProblems(tier) : Gpt2Problems();
-  std::vector<CaseSpec> cases;
-  for (const DefectLayout& layout : exact ? ExactLayouts() : Gpt2Layouts()) {
-    cases.push_back(LayoutWith(problems, {{"problem", layout.problem},
-                                          {"data", layout.data},
-                                          {"zero", layout.zero},
-                                          {"accumulation", layout.accumulation},
-                                          {"bucket", layout.bucket},
-                                          {"overlap", layout.overlap},
-                                          {"storage", layout.storage}}));
+std::vector<AxisValues> DefectLayouts(const std::string& family) {
+  std::vector<AxisValues> layouts;
+  for (const DefectLayout& layout : family == "exact" ? ExactLayouts() : Gpt2Layouts()) {
+    layouts.push_back({{"problem", layout.problem},
+                       {"data", layout.data},
+                       {"zero", layout.zero},
+                       {"accumulation", layout.accumulation},
+                       {"bucket", layout.bucket},
+                       {"overlap", layout.overlap},
+                       {"storage", layout.storage}});
   }
-  return cases;
+  return layouts;
 }
 
 }  // namespace plumbline::conformance

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layouts on which planted defects are tried: few, and different in problem, data degree, stage, accumulation,
-// buckets, overlap and storage. Each is stated by all of its axes, so that they are the same in every tier, and a new
-// case in the lists changes nothing about what a defect is tried on.
+// buckets, overlap and storage. Each is stated by all of its axes and is in the list of every tier, so that what a
+// defect is tried on does not depend on how many combinations are covered.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "conformance/cases/problem.h"
-#include "conformance/cases/tier.h"
 
 namespace plumbline::conformance {
 
-// Of a family ("exact", "gpt2"). Problems are numbered as in the family's own list. The tier decides how long the exact
-// problems are trained.
-std::vector<CaseSpec> DefectLayouts(const std::string& family, Tier tier);
+// Of a family ("exact", "gpt2").
+std::vector<AxisValues> DefectLayouts(const std::string& family);
 
 }  // namespace plumbline::conformance

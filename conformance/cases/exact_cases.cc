@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/exact_cases.h"
 
+#include "conformance/cases/defect_layouts.h"
+#include "conformance/cases/layouts.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -52,15 +55,12 @@ std::vector<Problem> Problems() {
 
 }  // namespace
 
-ScaledProblems ExactProblems(Tier tier) {
-  ScaledProblems scaled{Problems(), {}};
-  for (Problem& problem : scaled.problems) {
-    problem.steps = SizesOf(tier).exact_steps;
-    scaled.scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q"));
-  }
-  return scaled;
+CaseList ExactCases(Tier tier) {
+  std::vector<Problem> problems = Problems();
+  for (Problem& problem : problems) problem.steps = SizesOf(tier).exact_steps;
+  std::vector<LayoutScale> scales;
+  for (const Problem& problem : problems) scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q"));
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength, DefectLayouts("exact"));
 }
-
-CaseList ExactCases(Tier tier) { return CoverLayouts(ExactProblems(tier), SizesOf(tier).exact_strength); }
 
 }  // namespace plumbline::conformance

@@ -2,13 +2,10 @@
 // The exact cases of `verify`: what is trained, in a covering array of layouts (layouts.h).
 #pragma once
 
-#include "conformance/cases/layouts.h"
 #include "conformance/cases/problem.h"
 #include "conformance/cases/tier.h"
 
 namespace plumbline::conformance {
-
-ScaledProblems ExactProblems(Tier tier);
 
 // Every problem fits bf16 unless its bounds say otherwise; see `excluded` of the list's coverage.
 CaseList ExactCases(Tier tier = Tier::kSmoke);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/gpt2_cases.h"
 
+#include "conformance/cases/defect_layouts.h"
+#include "conformance/cases/layouts.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -108,14 +111,13 @@ Problem SteepSgd() {
 
 }  // namespace
 
-ScaledProblems Gpt2Problems() {
-  ScaledProblems scaled{{TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW(), SteepSgd()}, {}};
-  for (const Problem& problem : scaled.problems) {
-    scaled.scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
+CaseList Gpt2Cases(Tier tier) {
+  std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW(), SteepSgd()};
+  std::vector<LayoutScale> scales;
+  for (const Problem& problem : problems) {
+    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
   }
-  return scaled;
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength, DefectLayouts("gpt2"));
 }
-
-CaseList Gpt2Cases(Tier tier) { return CoverLayouts(Gpt2Problems(), SizesOf(tier).gpt2_strength); }
 
 }  // namespace plumbline::conformance

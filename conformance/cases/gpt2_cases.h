@@ -4,13 +4,10 @@
 // and SGD with and without momentum, clipping that is crossed, not crossed and absent, and every schedule.
 #pragma once
 
-#include "conformance/cases/layouts.h"
 #include "conformance/cases/problem.h"
 #include "conformance/cases/tier.h"
 
 namespace plumbline::conformance {
-
-ScaledProblems Gpt2Problems();
 
 // One problem has SGD without momentum, clipping or decay: Adam and clipping hide constant factors.
 CaseList Gpt2Cases(Tier tier = Tier::kSmoke);

@@ -153,10 +153,8 @@ std::vector<Axis> AxesOf(const std::vector<Problem>& problems, const std::vector
 
 class Layouts {
  public:
-  explicit Layouts(const ScaledProblems& problems)
-      : problems_(problems), layouts_(LayoutAxes()), axes_(AxesOf(problems.problems, layouts_)) {
-    contract::Check(problems.problems.size() == problems.scales.size(), "each problem has a scale");
-  }
+  Layouts(const std::vector<Problem>& problems, const std::vector<LayoutScale>& scales)
+      : problems_(problems), scales_(scales), layouts_(LayoutAxes()), axes_(AxesOf(problems, layouts_)) {}
 
   const std::vector<Axis>& axes() const { return axes_; }
 
@@ -195,42 +193,44 @@ class Layouts {
   }
 
  private:
-  const Problem& ProblemOf(const Row& row) const { return problems_.problems[static_cast<size_t>(row.front())]; }
-  const LayoutScale& ScaleOf(const Row& row) const { return problems_.scales[static_cast<size_t>(row.front())]; }
+  const Problem& ProblemOf(const Row& row) const { return problems_[static_cast<size_t>(row.front())]; }
+  const LayoutScale& ScaleOf(const Row& row) const { return scales_[static_cast<size_t>(row.front())]; }
   const Setting& SettingOf(const Row& row, size_t layout) const {
     return layouts_[layout].settings[static_cast<size_t>(row[layout + 1])];
   }
 
-  const ScaledProblems& problems_;
+  const std::vector<Problem>& problems_;
+  const std::vector<LayoutScale>& scales_;
   std::vector<LayoutAxis> layouts_;
   std::vector<Constraint> constraints_ = Constraints();
   std::vector<Axis> axes_;
 };
 
-}  // namespace
-
-CaseSpec LayoutWith(const ScaledProblems& problems, const AxisValues& values) {
-  const Layouts layouts(problems);
-  const std::vector<Axis>& axes = layouts.axes();
-  Row row(axes.size(), 0);
-  for (const auto& [name, value] : values) {
-    const auto axis = std::find_if(axes.begin(), axes.end(), [&](const Axis& entry) { return entry.name == name; });
-    contract::Check(axis != axes.end(), "a layout's axes are declared");
-    const auto found = std::find(axis->values.begin(), axis->values.end(), value);
-    contract::Check(found != axis->values.end(), "a layout's values are declared");
-    row[static_cast<size_t>(axis - axes.begin())] = static_cast<int>(found - axis->values.begin());
+Row RowWith(const std::vector<Axis>& axes, const AxisValues& values) {
+  contract::Check(values.size() == axes.size(), "a given layout has a value for each axis");
+  Row row;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    contract::Check(values[i].first == axes[i].name, "a given layout has the axes in their order");
+    const auto found = std::find(axes[i].values.begin(), axes[i].values.end(), values[i].second);
+    contract::Check(found != axes[i].values.end(), "the values of a given layout are declared");
+    row.push_back(static_cast<int>(found - axes[i].values.begin()));
   }
-  contract::Check(layouts.ObjectionsTo(row).empty(), "a layout's values can be combined");
-  return layouts.CaseOf(row);
+  return row;
 }
 
-CaseList CoverLayouts(ScaledProblems problems, int strength) {
-  const Layouts layouts(problems);
+}  // namespace
+
+CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength,
+                      const std::vector<AxisValues>& given) {
+  contract::Check(problems.size() == scales.size(), "each problem has a scale");
+  const Layouts layouts(problems, scales);
   CaseList list;
   const Objections objections = [&](const Row& row) { return layouts.ObjectionsTo(row); };
-  const Covering covering = CoverTuples(layouts.axes(), strength, objections);
+  std::vector<Row> rows;
+  for (const AxisValues& values : given) rows.push_back(RowWith(layouts.axes(), values));
+  const Covering covering = CoverTuples(layouts.axes(), strength, objections, rows);
   for (const Row& row : covering.rows) list.cases.push_back(layouts.CaseOf(row));
-  FamilyCoverage coverage{std::string(problems.problems.front().model.family()),
+  FamilyCoverage coverage{std::string(problems.front().model.family()),
                           layouts.axes(),
                           static_cast<int64_t>(covering.rows.size()),
                           {},
@@ -239,7 +239,7 @@ CaseList CoverLayouts(ScaledProblems problems, int strength) {
     coverage.tuples.push_back(CoverageOf(layouts.axes(), covering.rows, size, objections));
   }
   list.coverage.push_back(std::move(coverage));
-  list.problems = std::move(problems.problems);
+  list.problems = std::move(problems);
   return list;
 }
 

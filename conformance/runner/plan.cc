@@ -173,14 +173,14 @@ std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOption
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
   const CaseList& list = AllLayouts(options.tier);
   std::vector<PlannedCase> chosen;
-  for (const CaseSpec& spec : DefectLayouts(family, options.tier)) {
-    const std::string& name = spec.axes.front().second;
-    const auto problem = std::find_if(list.problems.begin(), list.problems.end(), [&](const Problem& entry) {
-      return entry.name == name && entry.model.family() == family;
+  for (const AxisValues& layout : DefectLayouts(family)) {
+    const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
+      return spec.axes == layout && list.problems[static_cast<size_t>(spec.problem)].model.family() == family;
     });
-    contract::Check(problem != list.problems.end(), "a layout for defects is one of a listed problem");
-    chosen.push_back({spec.id, Role::kCandidate, static_cast<int>(problem - list.problems.begin()),
-                      CaseOf(*problem, spec.id, spec.config, options), spec.axes});
+    contract::Check(found != list.cases.end(), "a layout for defects is one of the cases");
+    const Problem& problem = list.problems[static_cast<size_t>(found->problem)];
+    chosen.push_back(
+        {found->id, Role::kCandidate, found->problem, CaseOf(problem, found->id, found->config, options), found->axes});
   }
   return chosen;
 }
