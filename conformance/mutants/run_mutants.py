@@ -8,8 +8,11 @@
   run_mutants.py pack --programs DIR [WORKSPACE]      copies the built programs to DIR, for a machine without Bazel
 
 `run` and `clean` need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. With
---programs they take them from DIR, where `pack` puts them, and need no Bazel. The libraries of LibTorch are not packed: they are found in DIR/_solib_k8,
-laid out as in bazel-bin, or through LD_LIBRARY_PATH, which engines inherit. WORKSPACE is then the sources of the same commit.
+--programs they take them from DIR, where `pack` puts them, and need no Bazel: cli/plumbline,
+conformance/mutants/optimized_mutants, optimized/engine/optimized, reference/reference_engine,
+conformance/engines/torch_eager/torch_eager, conformance/defects/optimized_defects and LICENSE. LibTorch is not packed: its
+libraries are found in DIR/_solib_k8, laid out as in bazel-bin, or through LD_LIBRARY_PATH, which engines inherit. WORKSPACE
+is then the sources of the same commit.
 
 FILE gets one JSON
 object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
