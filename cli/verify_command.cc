@@ -15,6 +15,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/plan_json.h"
 #include "cli/programs.h"
 #include "cli/progress_line.h"
 #include "cli/result_folder.h"
@@ -176,15 +177,18 @@ std::string ShowMemory(const contract::Case& spec) {
 
 int PrintPlan(const Options& options) {
   const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
+  std::vector<std::string> ids;
   for (const conformance::PlannedCase& entry : plan.cases) {
+    ids.push_back(entry.id);
     if (options.list) {
-      fmt::print("{}\n", entry.id);
+      if (!options.json) fmt::print("{}\n", entry.id);
     } else {
       fmt::print(
           "{{\"id\": \"{}\", \"config\": {}, \"comm_per_step_and_rank\": {}, \"memory_peak_bytes_per_rank\": {}}}\n",
           entry.id, contract::ToJson(entry.spec.config), ShowComm(entry.spec), ShowMemory(entry.spec));
     }
   }
+  if (options.list && options.json) std::fputs(ListJson(ids).c_str(), stdout);
   if (!plan.cases.empty()) return static_cast<int>(contract::ExitCode::kOk);
   std::fprintf(stderr, "plumbline: no case was selected\n");
   return static_cast<int>(contract::ExitCode::kFailure);
@@ -193,6 +197,10 @@ int PrintPlan(const Options& options) {
 // What the cases of the tier cover, whatever is selected of them.
 int PrintCoverage(const Options& options) {
   const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
+  if (options.json) {
+    std::fputs(CoverageJson(options.tier, plan.list.coverage).c_str(), stdout);
+    return static_cast<int>(contract::ExitCode::kOk);
+  }
   for (const conformance::FamilyCoverage& family : plan.list.coverage) {
     fmt::print("{}: {} cases\n", family.family, family.cases);
     for (const conformance::Axis& axis : family.axes) {
@@ -350,7 +358,8 @@ Command AddVerify(CLI::App& app) {
   command->add_flag("--first-kill", options->first_kill,
                     "Try a planted defect on no more cases once a check that is meant for it has caught it");
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
-  command->add_flag("--json", options->json, "Print the record as JSON");
+  command->add_flag("--json", options->json,
+                    "Print JSON only: the record, or what --list or --coverage print (docs/formats.md)");
   command->add_flag("--verbose", options->verbose, "Print a line for each case");
   // The file says what these would.
   for (const char* name :

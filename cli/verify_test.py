@@ -161,6 +161,28 @@ class Lists(Case):
         self.assertGreaterEqual(len(ids), 60)
         self.assertEqual(len(set(ids)), len(ids))
 
+    def test_list_and_coverage_as_json_are_one_object_that_says_what_the_text_says(self):
+        for selection in (["--filter", FILTER], ["--tier", "full"]):
+            listed, text = (run("verify", "--list", *selection, *more) for more in (["--json"], []))
+            self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+            self.assertEqual(json.loads(listed.stdout), {"cases": text.stdout.split()})
+        covered, text = (run("verify", "--coverage", "--tier", "full", *more) for more in (["--json"], []))
+        coverage = json.loads(covered.stdout)
+        self.assertEqual((covered.returncode, covered.stderr, coverage["tier"]), (0, "", "full"))
+        self.assertEqual([family["family"] for family in coverage["families"]], ["exact", "gpt2"])
+        for family in coverage["families"]:
+            self.assertIn(f"{family['family']}: {family['cases']} cases\n", text.stdout)
+            for tuples in family["tuples"]:
+                self.assertIn(f"{tuples['strength']} values     {tuples['covered']} of {tuples['valid']} valid", text.stdout)
+            for axis in family["axes"]:
+                self.assertRegex(text.stdout, rf"(?m)^  {axis['name']} +{', '.join(axis['values'])}$")
+            for excluded in family["excluded"]:
+                self.assertIn(f"{excluded['combination']}: {excluded['reason']}\n", text.stdout)
+
+    def test_an_empty_list_is_an_object_too(self):
+        done = run("verify", "--list", "--json", "--filter", "nothing*")
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (1, {"cases": []}))
+
     def dry_run(self, pattern):
         done = run("verify", "--dry-run", "--filter", pattern)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
