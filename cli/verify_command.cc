@@ -327,7 +327,8 @@ Command AddVerify(CLI::App& app) {
   command->add_option("--text", options->text, "Text or token file to train on (default: LICENSE)")->type_name("FILE");
   command->add_option("--seed", options->seed, "Seed of data, weights and dropout (default: 1)");
   command->add_option("--jobs", options->jobs, "Engines that run at once (default: number of processors)")
-      ->check(CLI::Range(1, kMaxJobs));
+      ->type_name(fmt::format("N from 1 to {}", kMaxJobs))
+      ->check(CLI::Range(1, kMaxJobs).description(""));
   command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)")
       ->type_name("SECONDS");
   command
@@ -350,8 +351,8 @@ Command AddVerify(CLI::App& app) {
       ->type_name("PROGRAM")
       ->needs(mutants);
   command->add_option("--mutant-cases", options->mutant_cases, "Try mutants on the first N of their cases only")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000))
+      ->type_name("N from 1 to 1000")
+      ->check(CLI::Range(1, 1000).description(""))
       ->needs(mutants);
   mutants->needs("--mutant-engine");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");

@@ -246,11 +246,18 @@ class Lists(Case):
             self.assertIn("Example", done.stdout)
             self.assertIn("Exit codes: 0 ok", done.stdout)
 
+    def test_help_says_ranges_in_words(self):
+        text = run("verify", "--help").stdout
+        self.assertIn("--jobs N from 1 to 256", text)
+        self.assertNotIn(" in [", text)
+
 
 class BadUsage(Case):
     def test_is_refused_in_one_line_with_exit_code_2(self):
         for arguments, part in (
             (["--nonsense"], "nonsense"),
+            (["--xyzzy", "--verbos"], "--verbos is unknown; did you mean --verbose?"),
+            (["--filtr=exact/*"], "--filtr is unknown; did you mean --filter?"),
             (["--case", "exact/dense-v19/torch_eager-fp23"], 'did you mean "exact/dense-v19/torch_eager-fp32"?'),
             (["--case", "?"], "--list"),
             (["--shard", "0/2"], "0/2"),
