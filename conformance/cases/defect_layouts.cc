@@ -36,6 +36,8 @@ std::vector<DefectLayout> Gpt2Layouts() {
       {"tied-adamw", "1", "3tight", "4", "at", "on", "fp32"},
       {"untied-sgd", "4", "0", "3", "at", "on", "bf16"},
       {"untied-sgd", "4", "3", "1", "all", "off", "fp32"},
+      {"tied-adamw", "4", "3strict", "3", "below", "on", "fp32"},
+      {"steep-sgd", "2", "1", "3", "above", "on", "fp32"},
   };
 }
 

@@ -60,6 +60,34 @@ TEST(Gpt2Cases, HaveTheProblemsThatRealEnginesGetWrong) {
   }));
 }
 
+// Without the largest taken off first, a float's exponential is infinite from 88.8 on.
+TEST(Gpt2Cases, HaveScoresThatOverflowAnExponentialAndRowsLongerThanItsLanes) {
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) {
+    const double score_deviation = static_cast<double>(model.width) * model.initializer_range * model.initializer_range;
+    return score_deviation > 88.8 / 5 && model.positions > 16;
+  }));
+}
+
+TEST(Gpt2Cases, HaveVectorsThatFillWhatMemoryIsAlignedToAndAFrozenOneOfOneMore) {
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return model.width % 32 == 0; }));
+  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) {
+    const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+    return std::any_of(parameters.begin(), parameters.end(), [](const contract::ParameterSpec& parameter) {
+      return parameter.frozen && parameter.numel() % 32 == 1;
+    });
+  }));
+}
+
+TEST(Gpt2Cases, HaveAnEmbeddingBetweenOneLayerAndTwoUnderTheStrictLimitsOfGathers) {
+  const CaseList list = Gpt2Cases();
+  EXPECT_TRUE(std::any_of(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
+    const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
+    const int64_t embedding = problem.model.vocab() * problem.model.gpt2().width;
+    return spec.config.zero_stage == 3 && spec.config.prefetch_bucket_elems == 0 && problem.model.gpt2().layers > 1 &&
+           spec.config.max_live_elems / 2 < embedding && embedding < spec.config.max_live_elems;
+  }));
+}
+
 TEST(Gpt2Cases, HaveParameterGroupsThatTakeSomeParametersAndLeaveOthers) {
   for (const Problem& problem : Gpt2Cases().problems) {
     for (const contract::ParameterGroup& group : problem.plain.groups) {

@@ -55,7 +55,16 @@ void SetStage3Ahead(RunConfig& config, const LayoutScale& scale) {
   config.max_live_elems = 2 * scale.layer_elems + scale.embedding_elems;
 }
 
-// Stage 3 three times: everything stays gathered within a step, or the limits of gathers bind.
+// Nothing is persistent or comes early, and two layers may be gathered at once: a gather that is posted before its use
+// is all that can bring a peak to two layers, where the embedding is smaller than that.
+void SetStrictStage3(RunConfig& config, const LayoutScale& scale) {
+  config.zero_stage = 3;
+  config.persistence_threshold_elems = 0;
+  config.prefetch_bucket_elems = 0;
+  config.max_live_elems = 2 * scale.layer_elems;
+}
+
+// Stage 3 four times: everything stays gathered within a step, or the limits of gathers bind.
 LayoutAxis ZeroAxis() {
   LayoutAxis axis{"zero", {}};
   for (int64_t stage : {0, 1, 2, 3}) {
@@ -67,6 +76,7 @@ LayoutAxis ZeroAxis() {
   }
   axis.settings.push_back({"3tight", "zero3tight", SetTightStage3});
   axis.settings.push_back({"3ahead", "zero3ahead", SetStage3Ahead});
+  axis.settings.push_back({"3strict", "zero3strict", SetStrictStage3});
   return axis;
 }
 
@@ -128,6 +138,10 @@ std::vector<Constraint> Constraints() {
           {"the problem's bounds leave the integers that fp16 holds, or it is of a real family, which has no fp16 yet",
            [](const RunConfig& config, const LayoutScale& scale) {
              return config.storage != DType::kF16 || scale.fp16_loss_scale > 0;
+           }},
+          {"the roundings of scores so large would hide a gradient in bf16",
+           [](const RunConfig& config, const LayoutScale& scale) {
+             return config.storage != DType::kBF16 || !scale.steep_scores;
            }},
           {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
              return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
@@ -237,7 +251,20 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
   return list;
 }
 
-bool FitsBf16(const contract::ModelSpec& model) { return !model.is_exact() || model.exact().weight_bound == 1; }
+namespace {
+
+bool HasSteepScores(const contract::ModelSpec& model) {
+  constexpr double kSteepRange = 0.5;
+  return !model.is_exact() && model.gpt2().initializer_range >= kSteepRange;
+}
+
+bool FitsIntegersOfBf16(const contract::ModelSpec& model) {
+  return !model.is_exact() || model.exact().weight_bound == 1;
+}
+
+}  // namespace
+
+bool FitsBf16(const contract::ModelSpec& model) { return FitsIntegersOfBf16(model) && !HasSteepScores(model); }
 
 int64_t Fp16LossScale(const contract::ModelSpec& model) {
   if (!model.is_exact()) return 0;
@@ -259,8 +286,9 @@ std::optional<RunConfig> PlainIn(const Problem& problem, DType storage) {
 
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection) {
   LayoutScale scale;
-  scale.fits_bf16 = FitsBf16(model);
+  scale.fits_bf16 = FitsIntegersOfBf16(model);
   scale.fp16_loss_scale = Fp16LossScale(model);
+  scale.steep_scores = HasSteepScores(model);
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
     if (!parameter.frozen) scale.trained_elems += parameter.numel();
     if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the list of mutants of `optimized` and `kernels` anew: finds them, drops what does not compile, samples, writes.
 
-  generate.py [--count N] [--seed TEXT] [--libtorch FOLDER] [--out LIST] WORKSPACE
+  generate.py [--count N] [--seed TEXT] [--keep LIST] [--libtorch FOLDER] [--out LIST] WORKSPACE
 
 A tool for maintainers: it needs libclang's Python binding (Debian: python3-clang-16), g++ and LibTorch's headers, and takes
 some minutes. Sources, families and the order are those of the tree, so the same tree and seed give the same list. What was
 passed over is counted by reason, on standard output. Nothing else of the project needs libclang.
+
+A fresh sample has other mutants after any change, and what was found out about survivors is lost with them. With --keep,
+the entries of LIST whose place still exists stay, and of the fresh sample only the mutants in files that LIST does not know
+or of which it lost an entry are added.
 """
 
 import argparse
@@ -179,13 +183,28 @@ def sample(mutants, count, seed):
         draw.shuffle(fresh)
         chosen += fresh[:count - len(chosen)]
         turn += 1
-    return sorted(chosen, key=lambda m: (m.file, m.line, m.column, m.kind, m.replacement))
+    return in_order(chosen)
+
+
+def in_order(mutants):
+    return sorted(mutants, key=lambda m: (m.file, m.line, m.column, m.kind, m.replacement))
+
+
+def with_kept(kept, chosen, mutants, workspace):
+    """`kept` as the sources have them now, and of `chosen` what lies in files that `kept` lost an entry of or never had."""
+    found = {mutant.id: mutant for mutant in mutants}
+    fit, stale = mutant_list.fitting(workspace, kept)
+    fit = {mutant.id: found.get(mutant.id, mutant) for mutant in fit}
+    settled = {mutant.file for mutant in kept} - {mutant.file for mutant in stale}
+    fit.update({mutant.id: mutant for mutant in chosen if mutant.file not in settled})
+    return in_order(fit.values())
 
 
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", default="plumbline")
+    parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--libtorch", type=pathlib.Path, default=pathlib.Path.home() / ".cache/plumbline/libtorch-2.11.0")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "mutants.jsonl")
     parser.add_argument("workspace", type=pathlib.Path)
@@ -200,6 +219,8 @@ def main(argv):
     likely = sample(mutants, int(args.count * SPARE), args.seed)
     broken = Compiler(workspace, sources, flags).broken(likely)
     chosen = sample([mutant for mutant in likely if mutant not in broken], args.count, args.seed)
+    if args.keep:
+        chosen = with_kept(mutant_list.read(args.keep), chosen, mutants, workspace)
     mutant_list.write(args.out, chosen)
     print(summary(chosen, mutants, skipped, len(broken), len(likely)))
     return 0

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries generated mutants with `plumbline verify --mutants`, in batches, and says which survive.
 
-  run_mutants.py run --results FILE [--only ID...] [--jobs N] [--timeout S] [--batch N] [WORKSPACE]
+  run_mutants.py run --results FILE [--programs DIR] [--only ID...] [--jobs N] [--timeout S] [--batch N] [WORKSPACE]
   run_mutants.py report --results FILE [--notes FILE] [WORKSPACE]
-  run_mutants.py clean [--filter PATTERN] [--jobs N] [WORKSPACE]
+  run_mutants.py clean [--programs DIR] [--filter PATTERN] [--jobs N] [WORKSPACE]
                                 does the program with every mutant off write what the product writes, bit for bit?
+  run_mutants.py pack --programs DIR [WORKSPACE]      copies the built programs to DIR, for a machine without Bazel
 
-All need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. FILE gets one JSON
+`run` and `clean` need the programs built: ./plumbline build //cli:plumbline //conformance/mutants:optimized_mutants. With
+--programs they take them from DIR, where `pack` puts them, and need no Bazel: cli/plumbline,
+conformance/mutants/optimized_mutants, optimized/engine/optimized, reference/reference_engine,
+conformance/engines/torch_eager/torch_eager, conformance/defects/optimized_defects and LICENSE. LibTorch is not packed: its
+libraries are found in DIR/_solib_k8, laid out as in bazel-bin, or through LD_LIBRARY_PATH, which engines inherit. WORKSPACE
+is then the sources of the same commit.
+
+FILE gets one JSON
 object a line and mutant; what is in it is not tried again, so that a run that was stopped goes on. A mutant is tried on the
 cases for planted defects, of both families unless only one uses its file: on the first few, since most die there, then on
 all. The first case that does not pass kills it; so does a description that lacks what cases need: `verify --engine` asks it. A time-out kills only if it happens again with five times the time. Each
@@ -25,6 +33,7 @@ import json
 import pathlib
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -110,14 +119,40 @@ def limit_child():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+PRODUCT, ENGINE, PLUMBLINE = "optimized/engine/optimized", "conformance/mutants/optimized_mutants", "cli/plumbline"
+# What `verify --mutants` starts, and the text that its batches are made of. Where they lie in DIR as in bazel-bin,
+# `plumbline` finds them.
+PROGRAMS = (PLUMBLINE, ENGINE, PRODUCT, "reference/reference_engine", "conformance/engines/torch_eager/torch_eager",
+            "conformance/defects/optimized_defects")
+TEXT = "LICENSE"
+
+
+def programs_of(args):
+    """The folder that holds the programs."""
+    folder = args.programs.resolve() if args.programs else args.workspace / "bazel-bin"
+    # Beside a built program lie links to the others, which a folder of copies must have itself.
+    needed = PROGRAMS + (TEXT,) if args.programs else (PLUMBLINE, ENGINE)
+    missing = [name for name in needed if not (folder / name).is_file()]
+    if missing:
+        raise RunError("%s is not %s" % (missing[0], "in %s" % folder if args.programs else "built"))
+    return folder
+
+
+def pack(args):
+    for name in PROGRAMS + (TEXT,):
+        source, target = args.workspace / ("" if name == TEXT else "bazel-bin") / name, args.programs / name
+        if not source.is_file():
+            raise RunError("%s is not built" % name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy(source, target)
+        print("%s %d bytes" % (name, target.stat().st_size))
+    return 0
+
+
 class Runner:
-    def __init__(self, workspace, jobs):
-        self.plumbline = workspace / "bazel-bin/cli/plumbline"
-        self.engine = workspace / "bazel-bin/conformance/mutants/optimized_mutants"
-        self.jobs = jobs
-        for program in (self.plumbline, self.engine):
-            if not program.exists():
-                raise RunError("%s is not built" % program.relative_to(workspace))
+    def __init__(self, programs, jobs):
+        self.plumbline, self.engine, self.jobs = programs / PLUMBLINE, programs / ENGINE, jobs
         listed = subprocess.run([self.engine, "--list-defects"], capture_output=True, text=True, check=True).stdout
         self.ids = {line.split("\t")[0] for line in listed.splitlines()}
 
@@ -190,7 +225,7 @@ def append(path, results):
 
 
 def run(args, mutants):
-    runner = Runner(args.workspace, args.jobs)
+    runner = Runner(programs_of(args), args.jobs)
     missing = [mutant.id for mutant in mutants if mutant.id not in runner.ids]
     if missing:
         raise RunError("%d mutants are not in the program; build it again: %s" % (len(missing), missing[0]))
@@ -270,10 +305,10 @@ def differences(left, right):
 
 def clean(args):
     """Runs the product and the program with every mutant off on all cases of `verify`, and compares what they wrote."""
-    runner = Runner(args.workspace, args.jobs)
+    runner = Runner(programs_of(args), args.jobs)
     with tempfile.TemporaryDirectory() as folder:
         runs = []
-        for name, program in [("product", args.workspace / "bazel-bin/optimized/engine/optimized"), ("mutants", runner.engine)]:
+        for name, program in [("product", programs_of(args) / PRODUCT), ("mutants", runner.engine)]:
             out = pathlib.Path(folder) / name
             command = [runner.plumbline, "verify", "--engine", program, "--no-self-test", "--keep", "--filter", args.filter, "--jobs",
                        str(args.jobs), "--out", out]
@@ -303,6 +338,19 @@ def rate(part, whole):
     return "%d of %d (%.1f %%)" % (part, whole, 100 * part / whole) if whole else "0 of 0"
 
 
+def unexplained(survivors):
+    """Each with its place, the line it changes and the whole change; then the lines to be completed in the notes."""
+    lines = ["", "survivors without a note: %d" % len(survivors)]
+    for mutant in survivors:
+        change = "left out" if mutant.form == "statement" else mutant.replacement
+        lines += ["%s:%d  %s  %s, seen in family %s" % (mutant.file, mutant.line, mutant.id, mutant.kind, mutant.family),
+                  "    line: %s" % mutant.anchor, "    - %s" % " ".join(mutant.original.split()), "    + %s" % change]
+    if survivors:
+        lines += ["", "to be completed and added to the notes:"]
+        lines += ["%s\t?\t" % mutant.id for mutant in survivors] + [""]
+    return lines
+
+
 def report(mutants, results, notes, num_stale):
     """The text of the report."""
     done = verdicts(mutants, results)
@@ -326,19 +374,23 @@ def report(mutants, results, notes, num_stale):
             of = [m for m in tried if key(m) == name]
             lines.append("%-44s %s" % (name, rate(sum(done[m.id][0] != "survived" for m in of), len(of))))
         lines.append("")
-    lines.append("survivors:")
+    lines.append("survivors with a note:")
     for mutant in survivors:
-        note = notes.get(mutant.id, ("unexplained", ""))
-        lines.append("%s %s\n    %s%s" % (mutant.id, mutant_list.one_line(mutant), note[0], ": " + note[1] if note[1] else ""))
+        if mutant.id in notes:
+            lines.append("%s %s\n    %s: %s" % ((mutant.id, mutant_list.one_line(mutant)) + notes[mutant.id]))
+    lines += unexplained([mutant for mutant in survivors if mutant.id not in notes])
+    gone = sorted(id for id in notes if id not in {mutant.id for mutant in survivors})
+    lines.append("notes about none of these survivors (killed, not tried or stale): %s" % (" ".join(gone) or "none"))
     return "\n".join(lines) + "\n"
 
 
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("mode", choices=["run", "report", "clean"])
+    parser.add_argument("mode", choices=["run", "report", "clean", "pack"])
     parser.add_argument("--list", type=pathlib.Path, default=HERE / "mutants.jsonl")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--notes", type=pathlib.Path)
+    parser.add_argument("--programs", type=pathlib.Path)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--filter", default="*")
     parser.add_argument("--jobs", type=int, default=2)
@@ -347,11 +399,15 @@ def main(argv):
     parser.add_argument("workspace", nargs="?", type=pathlib.Path, default=HERE.parent.parent)
     args = parser.parse_intermixed_args(argv)
     args.workspace = args.workspace.resolve()
-    if args.mode != "clean" and not args.results:
+    if args.mode in ("run", "report") and not args.results:
         parser.error("%s needs --results" % args.mode)
+    if args.mode == "pack" and not args.programs:
+        parser.error("pack needs --programs")
     try:
         if args.mode == "clean":
             return clean(args)
+        if args.mode == "pack":
+            return pack(args)
         everything = mutant_list.read(args.list)
         fit, stale = mutant_list.fitting(args.workspace, everything)
         if args.mode == "run":

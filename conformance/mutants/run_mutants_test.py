@@ -2,6 +2,9 @@
 """Tests of run_mutants.py: from records to outcomes, what is tried next, what a batch must be, the report. Starts nothing."""
 
 import importlib.util
+import argparse
+import contextlib
+import io
 import json
 import pathlib
 import tempfile
@@ -174,6 +177,43 @@ class Differences(unittest.TestCase):
         self.assertEqual((1, ["b"]), self.differences({"a": ""}, {"a": "", "b": ""}))
 
 
+class Programs(unittest.TestCase):
+    """`pack` copies what `run` demands of a folder of programs."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for name in run_mutants.PROGRAMS:
+            self.write(self.root / "bazel-bin" / name)
+        self.write(self.root / run_mutants.TEXT)
+        self.args = argparse.Namespace(workspace=self.root, programs=self.root / "packed")
+
+    def write(self, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+
+    def test_what_is_packed_is_enough_and_may_be_packed_again(self):
+        for _ in range(2):
+            with contextlib.redirect_stdout(io.StringIO()):
+                run_mutants.pack(self.args)
+        self.assertEqual(self.args.programs.resolve(), run_mutants.programs_of(self.args))
+
+    def test_each_missing_program_is_named(self):
+        with contextlib.redirect_stdout(io.StringIO()):
+            run_mutants.pack(self.args)
+        for name in run_mutants.PROGRAMS + (run_mutants.TEXT,):
+            (self.args.programs / name).rename(self.root / "aside")
+            with self.assertRaisesRegex(run_mutants.RunError, name):
+                run_mutants.programs_of(self.args)
+            (self.root / "aside").rename(self.args.programs / name)
+
+    def test_nothing_is_packed_of_what_is_not_built(self):
+        (self.root / "bazel-bin" / run_mutants.ENGINE).unlink()
+        with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(run_mutants.RunError, "not built"):
+            run_mutants.pack(self.args)
+
+
 class Reports(unittest.TestCase):
     MUTANTS = [mutant("m1"), mutant("m2", kind="index"), mutant("m3"), mutant("m4"), mutant("m5")]
     RESULTS = table(result("m1", "exact-first", "check", ["exact"]),
@@ -189,7 +229,17 @@ class Reports(unittest.TestCase):
 
     def test_an_unexplained_survivor_counts_against_the_oracle(self):
         self.assertIn("not shown equivalent: 1 of 4", self.text())
-        self.assertIn("m2 index kernels/a.cc:1: a + b -> a - b\n    unexplained\n", self.text())
+        self.assertIn("survivors without a note: 3\n", self.text())
+
+    def test_an_unexplained_survivor_is_listed_with_its_place_and_change_ready_for_a_note(self):
+        text = self.text(m3=("hole", "z"), m4=("guard", "y"))
+        self.assertIn("survivors without a note: 1\nkernels/a.cc:1  m2  index, seen in family ", text)
+        self.assertIn("    - a + b\n    + a - b\n", text)
+        self.assertTrue(text.split("added to the notes:\n")[1].startswith("m2\t?\t\n"), text)
+        self.assertNotIn("m3\t?", text)
+
+    def test_notes_that_are_about_no_survivor_are_named(self):
+        self.assertIn("killed, not tried or stale): m1 m5\n", self.text(m1=("hole", "x"), m2=("hole", "x"), m5=("hole", "x")))
 
     def test_only_equivalent_ones_leave_the_second_rate_and_guards_the_third(self):
         text = self.text(m2=("equivalent", "x"), m3=("guard", "y"), m4=("hole", "z"))

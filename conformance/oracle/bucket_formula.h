@@ -22,4 +22,8 @@ int64_t AlignedElems(int64_t elems);
 std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const contract::RunConfig& config,
                                        const std::vector<size_t>& parameters);
 
+// Of each of these buckets, the parameter that is in it last.
+std::vector<size_t> LastParametersOfBuckets(const contract::ModelSpec& model, const contract::RunConfig& config,
+                                            const std::vector<size_t>& parameters);
+
 }  // namespace plumbline::conformance

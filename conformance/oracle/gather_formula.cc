@@ -167,8 +167,10 @@ GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConf
     if (IsPersistent(parameters[parameter], config)) plan.persistent.parameters.push_back(parameter);
   }
   plan.live.resize(uses.size());
+  plan.posted.resize(uses.size());
   for (const Residence& residence : Planner(groups, uses, config).Residences()) {
     ++plan.groups[residence.group].gathers_per_step;
+    plan.posted[residence.posted].push_back(residence.group);
     for (size_t use = residence.posted; use <= residence.last; ++use) plan.live[use].push_back(residence.group);
   }
   for (std::vector<size_t>& groups_of_use : plan.live) std::sort(groups_of_use.begin(), groups_of_use.end());

@@ -28,6 +28,8 @@ struct GatherPlan {
   GatherSet persistent;           // may be without parameters; gathered once, after the update
   // For each use of a step: the groups that are gathered or being gathered during it, ascending.
   std::vector<std::vector<size_t>> live;
+  // For each use: the groups whose gather is posted before it, in the order in which they are posted.
+  std::vector<std::vector<size_t>> posted;
 };
 
 GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConfig& config);

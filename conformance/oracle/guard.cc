@@ -111,6 +111,11 @@ class TraceGuard {
       last.comm->begin()->second.bytes -= 1;
       last.comm->begin()->second.calls += 1;
       guard_.Demand("ledger", "one call", CheckLedger(spec_, ranks, true).outcome);
+      last.comm->begin()->second.calls -= 1;
+    }
+    if (last.comm) {
+      last.comm_sequence ^= 1;
+      guard_.Demand("ledger", "another sequence", CheckLedger(spec_, ranks, true).outcome);
     }
     if (!last.memory_peak_bytes.empty()) {
       last.memory_peak_bytes.begin()->second += 1;

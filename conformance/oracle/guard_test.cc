@@ -41,7 +41,7 @@ TEST(GuardTraces, PlantsInTheWholeBetweenRanksAndInTheBooks) {
     for (int64_t stage : {0, 1}) {
       Guard guard;
       GuardTraces(ExampleCase(world, stage), ExampleTraces(world, stage), guard);
-      ExpectAllNoticed(guard, 8, "trace, replicas, collectives, ledger, memory");
+      ExpectAllNoticed(guard, 9, "trace, replicas, collectives, ledger, memory");
     }
   }
 }
@@ -49,7 +49,7 @@ TEST(GuardTraces, PlantsInTheWholeBetweenRanksAndInTheBooks) {
 TEST(GuardTraces, LeavesOutOtherRanksWhereThereIsOne) {
   Guard guard;
   GuardTraces(ExampleCase(1), ExampleTraces(1, 0), guard);
-  ExpectAllNoticed(guard, 3, "trace, memory");
+  ExpectAllNoticed(guard, 4, "trace, ledger, memory");
   Guard none;
   GuardTraces(ExampleCase(1), {}, none);
   EXPECT_EQ(none.Check().outcome, CheckOutcome::kVacuous);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 
 #include "conformance/contract/dtype.h"
 #include "conformance/oracle/bucket_formula.h"
+#include "conformance/oracle/call_sequence.h"
 #include "conformance/oracle/gather_formula.h"
 
 namespace plumbline::conformance {
@@ -61,6 +63,12 @@ std::string Show(const std::map<std::string, CommCount>& counts) {
   return text;
 }
 
+std::string Hex(uint64_t digest) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
+  return text;
+}
+
 std::map<std::string, CommCount> Called(std::map<std::string, CommCount> counts) {
   std::erase_if(counts, [](const auto& entry) { return entry.second == CommCount{}; });
   return counts;
@@ -84,6 +92,7 @@ std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, 
 CheckRecord CheckLedger(const contract::Case& spec, std::span<const contract::Trace> ranks, bool required) {
   CheckRecord check{"ledger", CheckOutcome::kPass, 0, ""};
   const std::map<std::string, CommCount> expected = ExpectedComm(spec.model, spec.config);
+  const uint64_t expected_sequence = SequenceOf(ExpectedCalls(spec.model, spec.config));
   for (const contract::Trace& trace : ranks) {
     for (const contract::StepRecord& record : trace.steps) {
       const std::string where = "step " + std::to_string(record.step) + ", rank " + std::to_string(trace.rank);
@@ -93,11 +102,17 @@ CheckRecord CheckLedger(const contract::Case& spec, std::span<const contract::Tr
         check.detail = where + ": no counts, though the engine says that it keeps a ledger";
         return check;
       }
-      check.compared += 2 * static_cast<int64_t>(std::max<size_t>(expected.size(), 1));
+      check.compared += 2 * static_cast<int64_t>(std::max<size_t>(expected.size(), 1)) + 1;
       const std::map<std::string, CommCount> counted = Called(*record.comm);
-      if (counted == expected) continue;
+      if (counted != expected) {
+        check.outcome = CheckOutcome::kFail;
+        check.detail = where + ": " + Show(counted) + "; the formula says " + Show(expected);
+        return check;
+      }
+      if (record.comm_sequence == expected_sequence) continue;
       check.outcome = CheckOutcome::kFail;
-      check.detail = where + ": " + Show(counted) + "; the formula says " + Show(expected);
+      check.detail = where + ": the right number of calls and bytes, but comm_sequence is " +
+                     Hex(record.comm_sequence) + "; the order of calls gives " + Hex(expected_sequence);
       return check;
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls and bytes on the wire, against a formula that is computed here from docs/formats.md ("Buckets and the ledger")
-// and from nothing of any engine: a fix that turns off sharding gives right numbers, and is found here.
+// Calls and bytes on the wire, and the digest of their order, against a formula that is computed here from
+// docs/formats.md ("Buckets and the ledger") and from nothing of any engine: a fix that turns off sharding gives right
+// numbers, and is found here.
 #pragma once
 
 #include <map>

@@ -76,6 +76,17 @@ TEST(CheckLedger, PassesTheFormulaAndFailsOneCallOrByteMoreOnAnyRank) {
   EXPECT_EQ(CheckLedger(spec, traces, true).outcome, CheckOutcome::kFail);
 }
 
+TEST(CheckLedger, FailsOnAnotherOrderOfTheSameCallsAndOnASequenceOfOneRank) {
+  for (int64_t world : {1, 2}) {
+    auto traces = ExampleTraces(world, 1);
+    EXPECT_EQ(CheckLedger(ExampleCase(world, 1), traces, true).outcome, CheckOutcome::kPass);
+    for (auto& trace : traces) trace.steps[2].comm_sequence ^= 1;  // all ranks alike
+    const reports::CheckRecord check = CheckLedger(ExampleCase(world, 1), traces, true);
+    EXPECT_EQ(check.outcome, CheckOutcome::kFail);
+    EXPECT_NE(check.detail.find("step 2, rank 0"), std::string::npos) << check.detail;
+  }
+}
+
 TEST(CheckLedger, FailsOnAKindThatTheFormulaDoesNotHave) {
   auto traces = ExampleTraces(2, 1);
   (*traces[0].steps[0].comm)["broadcast"] = {1, 8};

@@ -11,11 +11,16 @@
 namespace plumbline::optimized {
 namespace {
 
-uint64_t Chain(uint64_t digest, uint64_t value) { return contract::Mix(contract::Mix(digest) + value + 1); }
-
-uint64_t Chain(uint64_t digest, const std::string& text) {
-  for (const char letter : text) digest = Chain(digest, static_cast<unsigned char>(letter));
-  return Chain(digest, text.size());
+// As the formats number them.
+uint64_t NumberOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 1;
+    case CollectiveKind::kReduceScatter:
+      return 2;
+    default:
+      return 3;
+  }
 }
 
 class TimeAdder {
@@ -62,32 +67,28 @@ Handle LedgerCommunicator::Timed(Post post) {
 }
 
 Handle LedgerCommunicator::AllReduce(const Buffer& buffer, const CallOptions& options) {
-  Book(CollectiveKind::kAllReduce, buffer, options.tag);
+  Book(CollectiveKind::kAllReduce, buffer);
   return Timed([&] { return inner_->AllReduce(buffer, options); });
 }
 
 Handle LedgerCommunicator::ReduceScatter(const Buffer& input, const Buffer& output, const CallOptions& options) {
-  Book(CollectiveKind::kReduceScatter, input, options.tag);
+  Book(CollectiveKind::kReduceScatter, input);
   return Timed([&] { return inner_->ReduceScatter(input, output, options); });
 }
 
 Handle LedgerCommunicator::AllGather(const Buffer& input, const Buffer& output, const CallOptions& options) {
-  Book(CollectiveKind::kAllGather, output, options.tag);
+  Book(CollectiveKind::kAllGather, output);
   return Timed([&] { return inner_->AllGather(input, output, options); });
 }
 
 Handle LedgerCommunicator::Barrier(const CallOptions& options) {
-  Book(CollectiveKind::kBarrier, Buffer{}, options.tag);
   return Timed([&] { return inner_->Barrier(options); });
 }
 
-void LedgerCommunicator::Book(CollectiveKind kind, const Buffer& largest, const std::string& tag) {
+void LedgerCommunicator::Book(CollectiveKind kind, const Buffer& largest) {
   if (size() == 1) return;
-  entry_.sequence = Chain(entry_.sequence, static_cast<uint64_t>(kind));
-  entry_.sequence = Chain(entry_.sequence, static_cast<uint64_t>(largest.dtype));
-  entry_.sequence = Chain(entry_.sequence, static_cast<uint64_t>(largest.elems));
-  entry_.sequence = Chain(entry_.sequence, tag);
-  if (kind == CollectiveKind::kBarrier) return;
+  const auto bytes = static_cast<uint64_t>(largest.size_bytes());
+  entry_.sequence = contract::Mix(entry_.sequence + 4 * bytes + NumberOf(kind));
   contract::CommCount& count = entry_.by_kind[std::string(Name(kind))];
   ++count.calls;
   count.bytes += largest.size_bytes();

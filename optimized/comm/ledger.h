@@ -17,7 +17,7 @@ namespace plumbline::optimized {
 struct LedgerEntry {
   std::map<std::string, contract::CommCount>
       by_kind;            // kinds that were called; barriers move no bytes and are left out
-  uint64_t sequence = 0;  // digest of kinds, types, sizes and tags in order
+  uint64_t sequence = 0;  // digest of kinds and bytes in order (docs/formats.md)
   double wait_us = 0;     // time of this rank inside posts and waits: communication that computing did not hide
 };
 
@@ -37,7 +37,7 @@ class LedgerCommunicator final : public Communicator {
   void Abort(const std::string& reason) override { inner_->Abort(reason); }
 
  private:
-  void Book(CollectiveKind kind, const Buffer& largest, const std::string& tag);
+  void Book(CollectiveKind kind, const Buffer& largest);
 
   // Posts through `post`, whose time counts, and makes the time of the handle's Wait count.
   template <typename Post>

@@ -10,6 +10,7 @@
 #include "kernels/cast/cast.h"
 #include "optimized/backend/counting_backend.h"
 #include "optimized/backend/cpu_backend.h"
+#include "optimized/backend/guarded_backend.h"
 #include "optimized/model/exact_model.h"
 #include "optimized/model/gpt2_model.h"
 
@@ -140,8 +141,9 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->communicator = &communicator;
   training->timeout = std::chrono::duration<double>(data.spec.timeout_s);
 
-  // 1. Device, in the thread that will use it, with the books of its memory.
-  training->backend = MakeCountingBackend(MakeCpuBackend(), training->memory_ledger);
+  // 1. Device, in the thread that will use it, with guards around its memory, and the books of it without them.
+  training->backend =
+      MakeCountingBackend(MakeGuardedBackend(MakeCpuBackend(), training->memory_guards), training->memory_ledger);
   // 2. Buckets: fixed by model, config and world alone, hence equal on all ranks.
   PlanBucketsOfStage(data, OutlineOf(data.spec.model), *training);
   // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.

@@ -144,6 +144,7 @@ StepResult TrainStep(Training& training, int64_t step, const PhaseMark& mark) {
   Update(training, step, mark, result);
   PublishWeights(training);
   training.loss_reduced.Wait();
+  training.memory_guards.Check();
   const std::chrono::duration<double, std::micro> step_time = std::chrono::steady_clock::now() - begin;
   result.loss = training.loss;
   result.tokens = static_cast<int64_t>(training.tokens);

@@ -8,6 +8,7 @@
 
 #include "conformance/contract/case_file.h"
 #include "optimized/backend/backend.h"
+#include "optimized/backend/memory_guards.h"
 #include "optimized/backend/memory_ledger.h"
 #include "optimized/comm/communicator.h"
 #include "optimized/engine/gradient_norm.h"
@@ -30,6 +31,7 @@ struct Training {
   std::chrono::duration<double> timeout{};
 
   MemoryLedger memory_ledger;
+  MemoryGuards memory_guards;
   std::unique_ptr<Backend> backend;
   UnitPlan units;      // ZeRO 3
   GatherPlan gathers;  // ZeRO 3

@@ -8,6 +8,7 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/digest.h"
 #include "conformance/contract/trace.h"
+#include "conformance/oracle/call_sequence.h"
 #include "conformance/oracle/ledger_check.h"
 #include "conformance/oracle/memory_formula.h"
 
@@ -53,7 +54,7 @@ inline std::vector<contract::Trace> ExampleTraces(int64_t world, int64_t stage) 
       record.tokens = 8;
       record.comm = ExpectedComm(spec.model, spec.config);
       record.memory_peak_bytes = ExpectedMemoryPeak(spec.model, spec.config);
-      record.comm_sequence = static_cast<uint64_t>(step) * 99;
+      record.comm_sequence = SequenceOf(ExpectedCalls(spec.model, spec.config));
       for (contract::TensorKind kind : contract::kTensorKinds) {
         if (kind == contract::TensorKind::kSecondMoment) continue;
         const bool sharded = stage > 0 && kind != contract::TensorKind::kWeight;
