@@ -22,14 +22,13 @@
 #include <string>
 
 #include "conformance/contract/error.h"
-#include "kernels/bf16.h"
 #include "kernels/cast/cast.h"
+#include "optimized/backend/storage_types.h"
 
 namespace plumbline::optimized {
 namespace {
 
 using contract::DType;
-using kernels::BFloat16;
 
 constexpr std::align_val_t kAlignment{64};
 
@@ -40,7 +39,7 @@ Storage AllocatePoisoned(int64_t size_bytes) {
   return Storage(data, size_bytes, [](std::byte* memory) { ::operator delete(memory, kAlignment); });
 }
 
-bool IsStorageType(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
+bool IsStorageType(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
 
 std::string ShapeText(const Matrices& m) {
   return std::to_string(m.batch) + " x [" + std::to_string(m.rows) + ", " + std::to_string(m.cols) + "] " +
@@ -123,8 +122,11 @@ class CpuBackend final : public Backend {
     if (m.dtype == DType::kF32) return m;
     const Matrices wide = OnScratch(m, scratch);
     const auto extent = static_cast<size_t>(ExtentElems(m));
-    kernels::Cast(std::span<const BFloat16>(static_cast<const BFloat16*>(m.data), extent),
-                  std::span<float>(static_cast<float*>(wide.data), extent));
+    VisitStorage(m.dtype, [&](auto type) {
+      using T = decltype(type);
+      kernels::Cast(std::span<const T>(static_cast<const T*>(m.data), extent),
+                    std::span<float>(static_cast<float*>(wide.data), extent));
+    });
     return wide;
   }
 
@@ -144,8 +146,11 @@ class CpuBackend final : public Backend {
     for (int64_t b = 0; b < c.batch; ++b) {
       for (int64_t r = 0; r < c.rows; ++r) {
         const int64_t offset = b * c.batch_stride + r * c.row_stride;
-        kernels::Cast(std::span<const float>(static_cast<const float*>(wide.data) + offset, cols),
-                      std::span<BFloat16>(static_cast<BFloat16*>(c.data) + offset, cols));
+        VisitStorage(c.dtype, [&](auto type) {
+          using T = decltype(type);
+          kernels::Cast(std::span<const float>(static_cast<const float*>(wide.data) + offset, cols),
+                        std::span<T>(static_cast<T*>(c.data) + offset, cols));
+        });
       }
     }
   }

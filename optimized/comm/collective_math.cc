@@ -10,6 +10,7 @@
 
 #include "conformance/contract/error.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -21,10 +22,12 @@ constexpr int64_t kBlockElems = 256;
 float ToSum(float value) { return value; }
 double ToSum(double value) { return value; }
 float ToSum(kernels::BFloat16 value) { return kernels::ToFloat(value); }
+float ToSum(kernels::Float16 value) { return kernels::ToFloat(value); }
 
 void Store(float sum, float* target) { *target = sum; }
 void Store(double sum, double* target) { *target = sum; }
 void Store(float sum, kernels::BFloat16* target) { *target = kernels::FromFloat<kernels::BFloat16>(sum); }
+void Store(float sum, kernels::Float16* target) { *target = kernels::FromFloat<kernels::Float16>(sum); }
 
 // Calls store(i, sum over ranks of inputs[rank][i]) for i in [begin, end).
 template <typename T, typename StoreSum>
@@ -66,10 +69,12 @@ void AllReduceMemory(const std::vector<Buffer>& buffers) {
       return AllReduceTyped<float>(buffers);
     case DType::kBF16:
       return AllReduceTyped<kernels::BFloat16>(buffers);
+    case DType::kF16:
+      return AllReduceTyped<kernels::Float16>(buffers);
     case DType::kF64:
       return AllReduceTyped<double>(buffers);
     default:
-      contract::Check(false, "collectives sum F32, BF16 and F64");
+      contract::Check(false, "collectives sum F32, BF16, F16 and F64");
   }
 }
 
@@ -79,10 +84,12 @@ void ReduceScatterMemory(const std::vector<Buffer>& inputs, const std::vector<Bu
       return ReduceScatterTyped<float>(inputs, outputs);
     case DType::kBF16:
       return ReduceScatterTyped<kernels::BFloat16>(inputs, outputs);
+    case DType::kF16:
+      return ReduceScatterTyped<kernels::Float16>(inputs, outputs);
     case DType::kF64:
       return ReduceScatterTyped<double>(inputs, outputs);
     default:
-      contract::Check(false, "collectives sum F32, BF16 and F64");
+      contract::Check(false, "collectives sum F32, BF16, F16 and F64");
   }
 }
 

@@ -28,7 +28,7 @@ std::string_view Name(CollectiveKind kind);  // "all_reduce", "reduce_scatter", 
 struct Buffer {
   void* data = nullptr;
   int64_t elems = 0;
-  contract::DType dtype = contract::DType::kF32;  // kF32, kBF16 or kF64
+  contract::DType dtype = contract::DType::kF32;  // kF32, kBF16, kF16 or kF64
 
   int64_t size_bytes() const { return elems * contract::SizeBytes(dtype); }
 };

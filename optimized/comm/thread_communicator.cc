@@ -237,7 +237,7 @@ class ThreadGroup {
   std::condition_variable changed_;
   std::map<int, Stream> streams_;
   std::vector<std::map<int, int64_t>> next_;  // per rank and stream: the number of its next call
-  std::vector<const Call*> waiting_;            // per rank: the call inside whose Wait it is, if any
+  std::vector<const Call*> waiting_;          // per rank: the call inside whose Wait it is, if any
   std::optional<contract::Error> aborted_;
   std::deque<std::shared_ptr<Call>> complete_;  // all ranks have arrived; for the executor
   std::condition_variable_any work_;
@@ -304,10 +304,11 @@ class ThreadCommunicator final : public Communicator {
   // Refused here: an exception in the executing rank would leave the others without an answer.
   void RequireSummable(const Buffer& buffer, const std::string& kind) const {
     using contract::DType;
-    if (buffer.dtype == DType::kF32 || buffer.dtype == DType::kBF16 || buffer.dtype == DType::kF64) return;
+    const auto is = [&](DType dtype) { return buffer.dtype == dtype; };
+    if (is(DType::kF32) || is(DType::kBF16) || is(DType::kF16) || is(DType::kF64)) return;
     contract::Fail(ErrorCode::kInvalidArgument, kind + " on rank " + std::to_string(rank_) + ": type is " +
                                                     std::string(contract::Name(buffer.dtype)) +
-                                                    "; allowed: F32, BF16, F64");
+                                                    "; allowed: F32, BF16, F16, F64");
   }
 
   Handle Post(CollectiveKind kind, const Buffer& input, const Buffer& output, const CallOptions& options) {

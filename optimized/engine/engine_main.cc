@@ -14,7 +14,7 @@ contract::EngineDescription Description() {
   description.starts_itself = true;
   description.batch = true;
   description.families = {"exact", "gpt2"};
-  description.dtypes = {"fp32", "bf16"};
+  description.dtypes = {"fp32", "bf16", "fp16"};
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;

@@ -86,8 +86,8 @@ class AllReduceReducer final : public OncePerStepReducer {
  public:
   using OncePerStepReducer::OncePerStepReducer;
 
-  std::span<const float> Complete(const ShardSlice& slice) const override {
-    return whole_.Span<const float>(slice.flat_offset, slice.elems());
+  std::span<float> Complete(const ShardSlice& slice) const override {
+    return whole_.Span<float>(slice.flat_offset, slice.elems());
   }
 
  private:
@@ -103,9 +103,7 @@ struct GradientShard {
     return memory.Range(plan.buckets[bucket].shard_offset, plan.buckets[bucket].elems);
   }
 
-  std::span<const float> Of(const ShardSlice& slice) const {
-    return memory.Span<const float>(slice.shard_offset, slice.elems());
-  }
+  std::span<float> Of(const ShardSlice& slice) const { return memory.Span<float>(slice.shard_offset, slice.elems()); }
 
   FlatBuffer memory;
   const ShardPlan& plan;
@@ -116,7 +114,7 @@ class ReduceScatterReducer final : private GradientShard, public OncePerStepRedu
   explicit ReduceScatterReducer(const ReducerInputs& inputs)
       : GradientShard(inputs, MemoryCategory::kGradients), OncePerStepReducer(inputs) {}
 
-  std::span<const float> Complete(const ShardSlice& slice) const override { return Of(slice); }
+  std::span<float> Complete(const ShardSlice& slice) const override { return Of(slice); }
 
  private:
   Handle Post(int64_t bucket) override {
@@ -152,7 +150,7 @@ class ShardedGradientReducer final : public BucketedReducer {
     FinishReductions();
   }
 
-  std::span<const float> Complete(const ShardSlice& slice) const override { return accumulated_.Of(slice); }
+  std::span<float> Complete(const ShardSlice& slice) const override { return accumulated_.Of(slice); }
 
  private:
   void FinishReductions() {

@@ -43,8 +43,9 @@ class GradientReducer {
   // After backward. After the last micro-batch's, the gradients of this rank's shard are complete.
   virtual void EndMicroBatch() = 0;
 
-  // The complete gradient of a slice of this rank's shard, until the next step begins.
-  virtual std::span<const float> Complete(const ShardSlice& slice) const = 0;
+  // The complete gradient of a slice of this rank's shard, until the next step begins. Whoever unscales it writes to
+  // it.
+  virtual std::span<float> Complete(const ShardSlice& slice) const = 0;
 };
 
 // Stage 0: gradients are accumulated whole and all-reduced once a step.

@@ -2,9 +2,9 @@
 // The optimizers of family exact. Kernels are called slice by slice, so that padding is neither read nor written.
 #include "conformance/contract/error.h"
 #include "conformance/contract/run_config.h"
-#include "kernels/bf16.h"
 #include "kernels/modular_momentum/modular_momentum.h"
 #include "kernels/modular_sgd/modular_sgd.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/engine/sharded_optimizer.h"
 
 namespace plumbline::optimized {
@@ -31,11 +31,7 @@ class ModularOptimizer final : public ShardedOptimizer {
 
   void Step(const UpdateNumbers& numbers, const GradientOf& gradient, const WeightOf& weight) override {
     contract::Check(numbers.gradient_scale == 1, "gradients of family exact are not clipped");
-    if (storage_ == contract::DType::kBF16) {
-      StepTyped<kernels::BFloat16>(numbers.t, gradient, weight);
-    } else {
-      StepTyped<float>(numbers.t, gradient, weight);
-    }
+    VisitStorage(storage_, [&](auto type) { StepTyped<decltype(type)>(numbers.t, gradient, weight); });
   }
 
  private:

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "conformance/contract/error.h"
-#include "kernels/bf16.h"
 #include "kernels/cast/cast.h"
 #include "optimized/backend/counting_backend.h"
 #include "optimized/backend/cpu_backend.h"
 #include "optimized/backend/guarded_backend.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/model/exact_model.h"
 #include "optimized/model/gpt2_model.h"
 
@@ -28,8 +28,10 @@ void RequireSupported(const contract::Case& spec) {
   if (config.zero_stage > 3) {
     Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
-  if (config.storage != DType::kF32 && config.storage != DType::kBF16) {
-    Unsupported("storage type is " + std::string(contract::Name(config.storage)) + "; supported: F32, BF16");
+  const bool fp16 = config.storage == DType::kF16;
+  if (config.storage != DType::kF32 && config.storage != DType::kBF16 && !(fp16 && spec.model.is_exact())) {
+    Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
+                std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
   }
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
@@ -90,12 +92,10 @@ void LoadWeights(const contract::CaseData& data, const WeightStore& weights) {
   for (const WeightSlice& slice : weights.Held()) {
     const std::vector<float> wide = InitialWeights(data, slice);
     const auto elems = static_cast<size_t>(slice.values.elems);
-    if (slice.values.dtype == DType::kBF16) {
-      kernels::Cast<float, kernels::BFloat16>(wide,
-                                              std::span(static_cast<kernels::BFloat16*>(slice.values.data), elems));
-    } else {
-      kernels::Cast<float, float>(wide, std::span(static_cast<float*>(slice.values.data), elems));
-    }
+    VisitStorage(slice.values.dtype, [&](auto type) {
+      using T = decltype(type);
+      kernels::Cast<float, T>(wide, std::span(static_cast<T*>(slice.values.data), elems));
+    });
   }
 }
 
@@ -124,8 +124,8 @@ ModelOutline OutlineOf(const contract::ModelSpec& model) {
 std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
   const contract::RunConfig& config = spec.config;
   if (spec.model.is_exact()) {
-    return MakeExactModel(spec.model.exact(), config.storage, spec.seed, config.micro_batch_size, training.memory,
-                          *training.backend);
+    return MakeExactModel(spec.model.exact(), {config.storage, config.loss_scale, spec.seed, config.micro_batch_size},
+                          training.memory, *training.backend);
   }
   return MakeGpt2Model(spec.model.gpt2(), config.storage, spec.seed, config.micro_batch_size, training.memory,
                        *training.backend);

@@ -14,6 +14,7 @@
 #include "conformance/contract/instrumentation.h"
 #include "conformance/contract/tensor_file.h"
 #include "kernels/bf16.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/optimizer/parameter_groups.h"
 
 namespace plumbline::optimized {
@@ -28,12 +29,11 @@ int64_t ToInteger(float value) {
   contract::Fail(contract::ErrorCode::kInternal, "a traced value is " + std::to_string(value) + ", not an integer");
 }
 int64_t ToInteger(kernels::BFloat16 value) { return ToInteger(kernels::ToFloat(value)); }
+int64_t ToInteger(kernels::Float16 value) { return ToInteger(kernels::ToFloat(value)); }
 
 uint64_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
 uint64_t Bits(kernels::BFloat16 value) { return value.bits; }
-
-contract::DType TypeOf(float) { return contract::DType::kF32; }
-contract::DType TypeOf(kernels::BFloat16) { return contract::DType::kBF16; }
+uint64_t Bits(kernels::Float16 value) { return value.bits; }
 
 template <typename Values>
 contract::Digest DigestOf(bool is_exact, int64_t begin, const Values& values) {
@@ -58,7 +58,7 @@ contract::HostTensor DumpOf(bool is_exact, const std::string& name, const Values
     return contract::MakeI64(name, shape, integers);
   }
   const auto bytes = std::as_bytes(std::span(values));
-  return {name, TypeOf(values[0]), shape, {bytes.begin(), bytes.end()}};
+  return {name, kDTypeOf<std::remove_cvref_t<decltype(values[0])>>, shape, {bytes.begin(), bytes.end()}};
 }
 
 contract::RealStep RealStepOf(const contract::RunConfig& config, int64_t step, const StepResult& result) {
@@ -91,13 +91,10 @@ void ForEachHeldSlice(const Training& training, Visit visit) {
   }
   for (const WeightSlice& slice : training.weights->Held()) {
     const auto elems = static_cast<size_t>(slice.values.elems);
-    if (slice.values.dtype == contract::DType::kBF16) {
+    VisitStorage(slice.values.dtype, [&](auto type) {
       visit(TensorKind::kWeight, slice.parameter, slice.begin,
-            std::span(static_cast<const kernels::BFloat16*>(slice.values.data), elems));
-    } else {
-      visit(TensorKind::kWeight, slice.parameter, slice.begin,
-            std::span(static_cast<const float*>(slice.values.data), elems));
-    }
+            std::span(static_cast<const decltype(type)*>(slice.values.data), elems));
+    });
   }
 }
 

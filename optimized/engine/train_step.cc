@@ -8,6 +8,7 @@
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
+#include "kernels/scale/scale.h"
 #include "optimized/engine/integrality.h"
 #include "optimized/optimizer/parameter_groups.h"
 #include "optimized/partition/sample_plan.h"
@@ -80,6 +81,17 @@ void FinishReduction(Training& training, const PhaseMark& mark) {
   training.reducer->EndMicroBatch();
 }
 
+// Gradients arrive as those of the scaled loss. Everybody after this sees them unscaled.
+void Unscale(const Training& training) {
+  const int64_t loss_scale = training.data->spec.config.loss_scale;
+  if (loss_scale == 1) return;
+  const float factor = 1.0f / static_cast<float>(loss_scale);  // exact: a power of two
+  for (const ShardSlice& slice : training.shard.slices) {
+    const std::span<float> gradient = training.reducer->Complete(slice);
+    kernels::Scale<float>(factor, gradient, gradient);
+  }
+}
+
 void CheckGradients(const Training& training, int64_t step) {
   for (const ShardSlice& slice : training.shard.slices) {
     CheckIntegral(training.reducer->Complete(slice),
@@ -88,6 +100,7 @@ void CheckGradients(const Training& training, int64_t step) {
 }
 
 void UpdateExact(Training& training, int64_t step) {
+  Unscale(training);
   CheckGradients(training, step);
   training.num_updates = step + 1;  // no step is skipped
   training.optimizer->Step(

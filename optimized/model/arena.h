@@ -7,16 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "conformance/contract/dtype.h"
-#include "kernels/bf16.h"
 #include "optimized/backend/backend.h"
+#include "optimized/backend/storage_types.h"
 
 namespace plumbline::optimized {
-
-template <typename T>
-inline constexpr contract::DType kDTypeOf = contract::DType::kF32;
-template <>
-inline constexpr contract::DType kDTypeOf<kernels::BFloat16> = contract::DType::kBF16;
 
 // A dense view of [batch, rows, cols] on a span.
 template <typename T>

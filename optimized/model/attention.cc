@@ -153,5 +153,6 @@ Matrices Attention<T>::Scores(std::span<T> scores_mitt) const {
 
 template class Attention<float>;
 template class Attention<kernels::BFloat16>;
+template class Attention<kernels::Float16>;
 
 }  // namespace plumbline::optimized

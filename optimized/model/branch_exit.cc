@@ -46,5 +46,6 @@ void BranchExit<T>::Backward(std::span<const T> dx_mtd, std::span<const T> z_mtd
 
 template class BranchExit<float>;
 template class BranchExit<kernels::BFloat16>;
+template class BranchExit<kernels::Float16>;
 
 }  // namespace plumbline::optimized

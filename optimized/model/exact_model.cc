@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "conformance/contract/error.h"
 #include "kernels/embedding/embedding.h"
 #include "optimized/model/attention.h"
 #include "optimized/model/layer.h"
@@ -130,18 +129,12 @@ ModelOutline ExactOutline(const contract::ExactSpec& spec) {
   return outline;
 }
 
-std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, contract::DType storage, uint64_t seed,
-                                      int64_t samples, const ParameterMemory& memory, Backend& backend) {
-  const ExactSizes sizes(spec, seed, samples);
-  switch (storage) {
-    case contract::DType::kF32:
-      return std::make_unique<ExactModel<float>>(sizes, memory, backend);
-    case contract::DType::kBF16:
-      return std::make_unique<ExactModel<kernels::BFloat16>>(sizes, memory, backend);
-    default:
-      contract::Fail(contract::ErrorCode::kInvalidArgument,
-                     "storage type is " + std::string(contract::Name(storage)) + "; allowed: F32, BF16");
-  }
+std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, const ExactTraining& training,
+                                      const ParameterMemory& memory, Backend& backend) {
+  const ExactSizes sizes(spec, training.seed, training.samples, training.loss_scale);
+  return VisitStorage(training.storage, [&](auto type) -> std::unique_ptr<Model> {
+    return std::make_unique<ExactModel<decltype(type)>>(sizes, memory, backend);
+  });
 }
 
 }  // namespace plumbline::optimized

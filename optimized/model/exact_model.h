@@ -14,9 +14,15 @@ namespace plumbline::optimized {
 
 ModelOutline ExactOutline(const contract::ExactSpec& spec);
 
-// `samples` is the size of every micro-batch. `seed` is that of dropout. Memory and backend outlive the model.
-// InvalidArgument if storage is neither F32 nor BF16.
-std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, contract::DType storage, uint64_t seed,
-                                      int64_t samples, const ParameterMemory& memory, Backend& backend);
+struct ExactTraining {
+  contract::DType storage = contract::DType::kF32;
+  int64_t loss_scale = 1;  // a power of two; gradients are this many times those of the loss that Loss() returns
+  uint64_t seed = 0;       // of dropout
+  int64_t samples = 0;     // of every micro-batch
+};
+
+// Memory and backend outlive the model. InvalidArgument if storage is none of F32, BF16 and F16.
+std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, const ExactTraining& training,
+                                      const ParameterMemory& memory, Backend& backend);
 
 }  // namespace plumbline::optimized

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "conformance/contract/batch_source.h"
-#include "kernels/bf16.h"
 #include "optimized/backend/cpu_backend.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/model/testing/naive_exact.h"
 
 namespace plumbline::optimized {
@@ -129,7 +129,7 @@ std::vector<std::byte> Bytes(const std::vector<T>& values) {
 }
 
 // Runs the batch in micro-batches of `samples`. Gradients begin as NaN, so that a missing assignment shows.
-Result RunInMicroBatches(const World& world, DType storage, int64_t samples) {
+Result RunInMicroBatches(const World& world, DType storage, int64_t samples, int64_t loss_scale = 1) {
   const auto backend = MakeCpuBackend();
   std::vector<std::vector<std::byte>> weights;
   std::vector<std::vector<float>> gradients;
@@ -137,14 +137,16 @@ Result RunInMicroBatches(const World& world, DType storage, int64_t samples) {
   for (const auto& p : world.parameters) {
     const auto& values = world.state[p.tensor_id].weight;
     const std::vector<float> wide(values.begin(), values.end());
-    std::vector<kernels::BFloat16> narrow;
-    for (const float value : wide) narrow.push_back(kernels::FromFloat<kernels::BFloat16>(value));
-    weights.push_back(storage == DType::kF32 ? Bytes(wide) : Bytes(narrow));
+    VisitStorage(storage, [&](auto type) {
+      std::vector<decltype(type)> stored;
+      for (const float value : wide) stored.push_back(kernels::FromFloat<decltype(type)>(value));
+      weights.push_back(Bytes(stored));
+    });
     gradients.emplace_back(p.numel(), NAN);
   }
   for (std::vector<float>& gradient : gradients) memory.gradients.push_back(gradient.data());
   MovingWeights hooks(ExactOutline(world.spec), weights, memory);
-  const auto model = MakeExactModel(world.spec, storage, kSeed, samples, memory, *backend);
+  const auto model = MakeExactModel(world.spec, {storage, loss_scale, kSeed, samples}, memory, *backend);
   Result result;
   for (int64_t first = 0; first < kBatch; first += samples) {
     result.ready_order.clear();
@@ -190,14 +192,18 @@ TEST_P(ExactModelTest, LossAndGradientsEqualTheNaiveModelForEveryCutAndType) {
   const World world(Specs()[GetParam()]);
   const Result expected = Naive(world);
   EXPECT_NE(expected.loss, 0);
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  const std::pair<DType, int64_t> kTypes[] = {
+      {DType::kF32, 1}, {DType::kBF16, 1}, {DType::kF16, 1}, {DType::kF16, 256}};
+  for (const auto& [storage, loss_scale] : kTypes) {
     for (const int64_t samples : {1, 2, 3, 6}) {
-      const Result result = RunInMicroBatches(world, storage, samples);
+      const Result result = RunInMicroBatches(world, storage, samples, loss_scale);
       EXPECT_EQ(result.loss, expected.loss);
       EXPECT_EQ(result.ready_order, expected.ready_order) << "reverse canonical order";
       EXPECT_EQ(result.use_order, expected.use_order) << "as the outline says";
       for (const auto& p : world.parameters) {
-        EXPECT_EQ(result.gradients[p.tensor_id], expected.gradients[p.tensor_id])
+        auto scaled = expected.gradients[p.tensor_id];
+        for (auto& value : scaled) value *= loss_scale;
+        EXPECT_EQ(result.gradients[p.tensor_id], scaled)
             << p.name << ", micro-batches of " << samples << ", " << contract::Name(storage);
       }
     }
@@ -222,7 +228,7 @@ TEST(ExactModel, TheOutlineReadsTheTiedEmbeddingInTwoUnits) {
 
 TEST(ExactModel, RefusesOtherStorageTypes) {
   const auto backend = MakeCpuBackend();
-  EXPECT_ANY_THROW(MakeExactModel(Specs()[0], DType::kF16, 1, 1, {}, *backend));
+  EXPECT_ANY_THROW(MakeExactModel(Specs()[0], {.storage = DType::kF64, .samples = 1}, {}, *backend));
 }
 
 }  // namespace

@@ -61,5 +61,6 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
 
 template class Mlp<float>;
 template class Mlp<kernels::BFloat16>;
+template class Mlp<kernels::Float16>;
 
 }  // namespace plumbline::optimized

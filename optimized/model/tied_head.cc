@@ -28,7 +28,7 @@ void TiedHead<T>::Forward(std::span<const T> x_mtd) {
 template <typename T>
 double TiedHead<T>::Loss(const MicroBatch& micro_batch, float inverse_tokens) {
   return kernels::HeadLoss<T>(sizes_.spec.vocab, logits_mtv_, micro_batch.labels, micro_batch.loss_weights,
-                              inverse_tokens, dlogits_mtv_);
+                              inverse_tokens, sizes_.loss_scale, dlogits_mtv_);
 }
 
 template <typename T>
@@ -46,5 +46,6 @@ void TiedHead<T>::Backward(WriteMode mode, std::span<const T> x_mtd, std::span<T
 
 template class TiedHead<float>;
 template class TiedHead<kernels::BFloat16>;
+template class TiedHead<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -70,6 +70,7 @@ inline contract::CaseData MakeCase(const Layout& layout, contract::OptimizerKind
   config.micro_batch_size = kBatch / layout.data_degree / layout.accumulation;
   config.zero_stage = layout.zero_stage;
   config.storage = layout.storage;
+  config.loss_scale = layout.storage == contract::DType::kF16 ? 64 : 1;
   config.reduce_bucket_elems = layout.bucket_elems;
   config.optimizer = optimizer;
   config.overlap_comm = layout.limits.overlap_comm;
