@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "conformance/cases/bias_cases.h"
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/cases/layouts.h"
@@ -25,6 +26,7 @@ const CaseList& LayoutsOf() {
   static const CaseList list = [] {
     CaseList all = ExactCases(kTier);
     Append(all, Gpt2Cases(kTier));
+    Append(all, BiasCases(kTier));
     return all;
   }();
   return list;
@@ -41,6 +43,7 @@ std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& o
     const Problem& problem = list.problems[i];
     for (DType storage : {DType::kF32, DType::kBF16}) {
       if (storage == DType::kBF16 && !FitsBf16(problem.model)) continue;
+      if (storage != DType::kBF16 && problem.unrelated_states > 0) continue;  // a small bias is a question of bf16
       contract::RunConfig config = problem.plain;
       config.storage = storage;
       const std::string name = storage == DType::kBF16 ? "bf16" : "fp32";
