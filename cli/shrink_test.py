@@ -117,6 +117,17 @@ class Shrinking(Case):
         self.assertEqual(case["config"]["mesh"]["data"], 1)
         self.assertEqual((case["steps"], case["model"]["layers"]), (1, 1))
 
+    def test_a_defect_of_a_real_optimizer_needs_one_rank_one_step_and_nothing_else_of_the_recipe(self):
+        shrunk, path = self.shrink("O2", "gpt2/tied-adamw/data2-zero1-acc3-bucket_at-serial-bf16")
+        case = json.loads(path.read_text())
+        config, model = case["config"], case["model"]
+        self.assertEqual((case["steps"], model["layers"], model["heads"], model["dropout"]), (1, 1, 1, 0))
+        self.assertEqual((config["mesh"]["data"], config["gradient_accumulation_steps"]), (1, 1))
+        self.assertEqual((config["gradient_clipping"], config["optimizer"]["params"]["weight_decay"]), (0, 0))
+        self.assertFalse(config["bf16"]["enabled"])
+        self.assertFalse({"scheduler", "param_groups"} & set(config))
+        self.assertIn("master of", shrunk["message"])
+
     def test_without_seconds_nothing_is_tried(self):
         done, record = self.verify("--case", LEDGER_CASE, "--engine", self.defective("G14"), "--shrink", 0)
         self.assertEqual(done.returncode, 1)

@@ -151,7 +151,8 @@ std::vector<Exclusion> ExclusionsOf(const std::vector<Axis>& axes, int strength,
 
 }  // namespace
 
-Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objections& objections) {
+Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objections& objections,
+                     const std::vector<Row>& given) {
   contract::Check(strength >= 1 && strength <= static_cast<int>(axes.size()), "strength is between 1 and the axes");
   int64_t num_numbers = 0;
   const std::vector<AxisSet> sets = AxisSets(axes, strength, num_numbers);
@@ -163,7 +164,20 @@ Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objectio
   Covering covering;
   covering.num_tuples = std::count(open.begin(), open.end(), true);
   covering.excluded = ExclusionsOf(axes, strength, candidates, objections);
-  for (int64_t remaining = covering.num_tuples; remaining > 0;) {
+  int64_t remaining = covering.num_tuples;
+  const auto take = [&](size_t candidate) {
+    for (int64_t tuple : tuples[candidate]) {
+      if (open[static_cast<size_t>(tuple)]) --remaining;
+      open[static_cast<size_t>(tuple)] = false;
+    }
+    covering.rows.push_back(candidates[candidate]);
+  };
+  for (const Row& row : given) {
+    const auto found = std::find(candidates.begin(), candidates.end(), row);
+    contract::Check(found != candidates.end(), "a given row is valid");
+    take(static_cast<size_t>(found - candidates.begin()));
+  }
+  while (remaining > 0) {
     size_t best = 0;
     int64_t best_gain = 0;
     for (size_t i = 0; i < candidates.size(); ++i) {
@@ -174,9 +188,7 @@ Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objectio
         best_gain = gain;
       }
     }
-    for (int64_t tuple : tuples[best]) open[static_cast<size_t>(tuple)] = false;
-    covering.rows.push_back(candidates[best]);
-    remaining -= best_gain;
+    take(best);
   }
   return covering;
 }

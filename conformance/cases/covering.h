@@ -37,8 +37,10 @@ struct Covering {
   std::vector<Exclusion> excluded;
 };
 
-// Deterministic. 1 <= strength <= number of axes; no axis is empty.
-Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objections& objections);
+// Deterministic. 1 <= strength <= number of axes; no axis is empty. The rows begin with those that are `given`, which
+// must be valid and different.
+Covering CoverTuples(const std::vector<Axis>& axes, int strength, const Objections& objections,
+                     const std::vector<Row>& given);
 
 // How many of the tuples that valid rows contain `rows` contain.
 struct Coverage {

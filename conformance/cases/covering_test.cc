@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -68,7 +69,7 @@ TEST_P(CoveringOfShape, ContainsEveryValidTupleAndNoInvalidRow) {
   const auto& [sizes, strength] = GetParam();
   const auto valid = [](const Row& row) { return (row.front() + 2 * row.back()) % 5 != 3; };
   const std::vector<Row> product = Product(sizes, valid);
-  const Covering covering = CoverTuples(AxesOfSizes(sizes), strength, Objecting(valid));
+  const Covering covering = CoverTuples(AxesOfSizes(sizes), strength, Objecting(valid), {});
   for (const Row& row : covering.rows) EXPECT_TRUE(valid(row));
   const auto expected = TuplesOf(product, strength);
   EXPECT_EQ(TuplesOf(covering.rows, strength), expected);
@@ -96,7 +97,7 @@ TEST(Covering, NamesTheSmallestTuplesThatNoRowContainsAndWhy) {
     return reasons;
   };
   const Covering covering =
-      CoverTuples({{"data", {"1", "2"}}, {"zero", {"0", "1", "2"}}, {"mode", {"a", "c"}}}, 3, objections);
+      CoverTuples({{"data", {"1", "2"}}, {"zero", {"0", "1", "2"}}, {"mode", {"a", "c"}}}, 3, objections, {});
   EXPECT_EQ(covering.excluded, (std::vector<Exclusion>{{"mode=c", "not with one, or not with two, or too large"},
                                                        {"data=2 zero=2", "too large"}}));
   EXPECT_EQ(covering.num_tuples, 5);
@@ -111,8 +112,20 @@ TEST(Covering, CountsOnlyWhatTheRowsContain) {
   EXPECT_EQ(CoverageOf(axes, {}, 3, none).covered, 0);
 }
 
+TEST(Covering, BeginsWithTheGivenRowsAndAddsOnlyWhatTheyLack) {
+  const std::vector<Axis> axes = AxesOfSizes({2, 3});
+  const Objections none = [](const Row&) { return Reasons{}; };
+  const std::vector<Row> given = {{1, 2}, {0, 0}, {1, 1}};
+  const Covering covering = CoverTuples(axes, 2, none, given);
+  ASSERT_EQ(covering.rows.size(), 6u);
+  EXPECT_TRUE(std::equal(given.begin(), given.end(), covering.rows.begin()));
+  EXPECT_EQ(TuplesOf(covering.rows, 2).size(), 6u);
+  // With nothing left to cover they are all there is.
+  EXPECT_EQ(CoverTuples(axes, 1, none, {{0, 0}, {1, 1}, {1, 2}}).rows.size(), 3u);
+}
+
 TEST(Covering, OfPairsIsMuchSmallerThanTheProduct) {
-  const Covering covering = CoverTuples(AxesOfSizes({5, 3, 3, 4, 2, 4}), 2, [](const Row&) { return Reasons{}; });
+  const Covering covering = CoverTuples(AxesOfSizes({5, 3, 3, 4, 2, 4}), 2, [](const Row&) { return Reasons{}; }, {});
   EXPECT_LE(covering.rows.size(), 30u);  // 1,440 in the product, 20 at the least
 }
 

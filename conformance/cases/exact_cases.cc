@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/exact_cases.h"
 
+#include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/layouts.h"
 
 namespace plumbline::conformance {
@@ -58,7 +59,7 @@ CaseList ExactCases(Tier tier) {
   for (Problem& problem : problems) problem.steps = SizesOf(tier).exact_steps;
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q"));
-  return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength);
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength, DefectLayouts("exact"));
 }
 
 }  // namespace plumbline::conformance

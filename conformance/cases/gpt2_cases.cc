@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/gpt2_cases.h"
 
+#include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/layouts.h"
 
 namespace plumbline::conformance {
@@ -106,7 +107,7 @@ CaseList Gpt2Cases(Tier tier) {
   for (const Problem& problem : problems) {
     scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
   }
-  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength);
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength, DefectLayouts("gpt2"));
 }
 
 }  // namespace plumbline::conformance

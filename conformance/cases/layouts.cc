@@ -192,14 +192,29 @@ class Layouts {
   std::vector<Axis> axes_;
 };
 
+Row RowWith(const std::vector<Axis>& axes, const AxisValues& values) {
+  contract::Check(values.size() == axes.size(), "a given layout has a value for each axis");
+  Row row;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    contract::Check(values[i].first == axes[i].name, "a given layout has the axes in their order");
+    const auto found = std::find(axes[i].values.begin(), axes[i].values.end(), values[i].second);
+    contract::Check(found != axes[i].values.end(), "the values of a given layout are declared");
+    row.push_back(static_cast<int>(found - axes[i].values.begin()));
+  }
+  return row;
+}
+
 }  // namespace
 
-CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength) {
+CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength,
+                      const std::vector<AxisValues>& given) {
   contract::Check(problems.size() == scales.size(), "each problem has a scale");
   const Layouts layouts(problems, scales);
   CaseList list;
   const Objections objections = [&](const Row& row) { return layouts.ObjectionsTo(row); };
-  const Covering covering = CoverTuples(layouts.axes(), strength, objections);
+  std::vector<Row> rows;
+  for (const AxisValues& values : given) rows.push_back(RowWith(layouts.axes(), values));
+  const Covering covering = CoverTuples(layouts.axes(), strength, objections, rows);
   for (const Row& row : covering.rows) list.cases.push_back(layouts.CaseOf(row));
   FamilyCoverage coverage{std::string(problems.front().model.family()),
                           layouts.axes(),

@@ -27,9 +27,11 @@ bool FitsBf16(const contract::ModelSpec& model);
 // `largest` and `projection` name parameters of layer 0.
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection);
 
-// All valid tuples of `strength` axis values occur. Ids are FAMILY/PROBLEM/LAYOUT. What cannot be combined is declared
-// with its reason in the .cc file, beside the axes.
-CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength);
+// All valid tuples of `strength` axis values occur, after the layouts that are `given` by the values of all axes
+// ("problem" is the first of them). Ids are FAMILY/PROBLEM/LAYOUT. What cannot be combined is declared with its reason
+// in the .cc file, beside the axes.
+CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength,
+                      const std::vector<AxisValues>& given);
 
 // Appends the other list's problems and cases.
 void Append(CaseList& list, CaseList other);

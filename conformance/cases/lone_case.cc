@@ -67,8 +67,8 @@ std::optional<std::string> WhyNotJudgeable(const contract::Case& spec) {
     return "id is not a name; allowed: FAMILY/ and then letters, digits, _ . - and /, 200 bytes in all";
   }
   if (const auto why = WhyNoWholeRun(spec)) return why;
-  if (spec.config.storage != DType::kF32 && spec.config.storage != DType::kBF16) {
-    return "config.fp64 is enabled; allowed: storage in fp32 or bf16";
+  if (spec.config.storage == DType::kF64) {
+    return "config.fp64 is enabled; allowed: storage in fp32, bf16 or fp16";
   }
   return spec.model.is_exact() ? WhyNotExact(spec) : WhyNotReal(spec);
 }

@@ -26,11 +26,13 @@ struct Problem {
   int64_t unrelated_states = 0;
 };
 
+using AxisValues = std::vector<std::pair<std::string, std::string>>;  // axis, value
+
 struct CaseSpec {
   std::string id;  // "exact/dense-v19/data2-zero1-acc3-bucket_at-fp32"
   int problem = 0;
   contract::RunConfig config;
-  std::vector<std::pair<std::string, std::string>> axes;
+  AxisValues axes;
 };
 
 // What a family's cases cover of its axes.

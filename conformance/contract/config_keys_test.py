@@ -21,6 +21,7 @@ ARRAYS = {
     "kUnbuiltZeroKeys": ("zero_optimization.", False),
     "kUnbuiltMeshKeys": ("mesh.", False),
     "kUnbuiltBf16Keys": ("bf16.", False),
+    "kUnbuiltFp16Keys": ("fp16.", False),
     "kUnbuiltOptimizerKeys": ("optimizer.", False),
     "kUnbuiltParamKeys": ("optimizer.params.", False),
     "kUnbuiltScheduleKeys": ("scheduler.params.", False),
@@ -35,8 +36,9 @@ LISTS = {
     ("ParseScheduler", "scheduler"): "scheduler.",
     ("ParseScheduler", "params"): "scheduler.params.",
     ("ParseRunConfig", "mesh"): "mesh.",
-    ("ParseRunConfig", "bf16"): "bf16.",
-    ("ParseRunConfig", "fp64"): "fp64.",
+    ("ParseStorage", "bf16"): "bf16.",
+    ("ParseStorage", "fp64"): "fp64.",
+    ("ParseFp16", "fp16"): "fp16.",
 }
 ARRAY = re.compile(r"constexpr std::string_view (k\w*Keys)\[\] = \{(.*?)\};", re.DOTALL)
 LIST = re.compile(r"(\w+)(?:\.|->)AllowOnly\(\{(.*?)\}\)|CheckKeys\(\*?(\w+),\s+std::to_array<std::string_view>\(\{(.*?)\}\)",
@@ -105,7 +107,7 @@ class Differences(unittest.TestCase):
     def test_a_key_that_only_the_parser_has(self):
         self.check(self.parser.replace('"stage",', '"stage", "stage4_extra",'), self.document,
                    [("zero_optimization.stage4_extra", True)])
-        self.check(self.parser.replace('"fp16",', '"fp16", "fp8",'), self.document, [("fp8", False)])
+        self.check(self.parser.replace('"amp",', '"amp", "fp8",'), self.document, [("fp8", False)])
         self.check(self.parser.replace('{"match", "lr"', '{"match", "eps", "lr"'), self.document,
                    [("param_groups[].eps", True)])
         self.check(self.parser.replace('({"data"})', '({"data", "replica"})'), self.document, [("mesh.replica", True)])
@@ -115,8 +117,8 @@ class Differences(unittest.TestCase):
         self.check(self.parser, self.document.replace("| `mesh.data`", row + "| `mesh.data`"), [("mesh.replica", True)])
 
     def test_a_key_that_is_built_but_not_said_to_be(self):
-        moved = self.parser.replace('"train_batch_size",', '"train_batch_size", "fp16",').replace('= {"fp16",', "= {")
-        self.check(moved, self.document, [("fp16", True), ("fp16", False)])
+        moved = self.parser.replace('"train_batch_size",', '"train_batch_size", "amp",').replace('= {"amp",', "= {")
+        self.check(moved, self.document, [("amp", True), ("amp", False)])
 
     def test_a_list_that_nobody_knows(self):
         with self.assertRaises(KeyError):

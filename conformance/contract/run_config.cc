@@ -2,6 +2,7 @@
 #include "conformance/contract/run_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "train_micro_batch_size_per_gpu",
                                            "gradient_accumulation_steps",
                                            "bf16",
+                                           "fp16",
                                            "fp64",
                                            "zero_optimization",
                                            "optimizer",
@@ -25,8 +27,7 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "mesh"};
 
 // Keys that DeepSpeed users write and that no engine of ours understands yet: unsupported, never ignored.
-constexpr std::string_view kUnbuiltKeys[] = {"fp16",
-                                             "amp",
+constexpr std::string_view kUnbuiltKeys[] = {"amp",
                                              "prescale_gradients",
                                              "gradient_predivide_factor",
                                              "sparse_gradients",
@@ -132,6 +133,9 @@ constexpr std::string_view kUnbuiltZeroKeys[] = {"allgather_partitions",
 constexpr std::string_view kUnbuiltMeshKeys[] = {"pipeline", "tensor", "sequence", "expert", "context"};
 constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_update", "check_grad_overflow",
                                                  "bf16_master_weights_and_grads", "bf16_optimizer_states"};
+constexpr std::string_view kUnbuiltFp16Keys[] = {
+    "auto_cast",      "initial_scale_power",          "loss_scale_window", "hysteresis", "consecutive_hysteresis",
+    "min_loss_scale", "fp16_master_weights_and_grads"};
 constexpr std::string_view kUnbuiltOptimizerKeys[] = {"legacy_fusion"};
 // Of both optimizers of the real families, though each has only some of them.
 constexpr std::string_view kUnbuiltParamKeys[] = {"torch_adam",    "adam_w_mode", "bias_correction", "amsgrad",
@@ -200,6 +204,44 @@ void ResolveBatch(const JsonValue& root, RunConfig& config) {
     Fail(ErrorCode::kInvalidArgument, identity + ", at most " + std::to_string(kMaxBatch));
   }
   config.train_batch_size = *micro * config.accumulation_steps * config.data_degree;
+}
+
+// A power of two, so that scaling is exact: 1 ... 2^24, or 0, which is DeepSpeed's word for a dynamic scale.
+void ParseFp16(const JsonValue& fp16, RunConfig& config) {
+  constexpr int64_t kMaxScale = int64_t{1} << 24;
+  CheckKeys(fp16, std::to_array<std::string_view>({"enabled", "loss_scale"}), kUnbuiltFp16Keys);
+  int64_t scale = 0;
+  if (const auto value = fp16.Find("loss_scale")) {
+    const double number = value->Number();
+    const bool is_scale = number >= 0 && number <= kMaxScale && number == std::floor(number);
+    scale = is_scale ? static_cast<int64_t>(number) : -1;
+    if (scale < 0 || (scale & (scale - 1)) != 0) value->Reject("0, or a power of two from 1 to 16777216");
+  }
+  const auto enabled = fp16.Find("enabled");
+  if (!enabled || !enabled->Bool()) return;
+  if (config.storage != DType::kF32) enabled->Reject("false where another storage type is enabled");
+  if (scale == 0) {
+    Fail(ErrorCode::kUnsupported, fp16.Path() +
+                                      ".loss_scale is 0, a dynamic scale, which is known but not built yet; "
+                                      "give a power of two from 1 to 16777216");
+  }
+  config.storage = DType::kF16;
+  config.loss_scale = scale;
+}
+
+void ParseStorage(const JsonValue& root, RunConfig& config) {
+  if (const auto bf16 = root.Find("bf16")) {
+    CheckKeys(*bf16, std::to_array<std::string_view>({"enabled"}), kUnbuiltBf16Keys);
+    if (const auto enabled = bf16->Find("enabled"); enabled && enabled->Bool()) config.storage = DType::kBF16;
+  }
+  if (const auto fp64 = root.Find("fp64")) {
+    fp64->AllowOnly({"enabled"});
+    if (const auto enabled = fp64->Find("enabled"); enabled && enabled->Bool()) {
+      if (config.storage != DType::kF32) enabled->Reject("false where another storage type is enabled");
+      config.storage = DType::kF64;
+    }
+  }
+  if (const auto fp16 = root.Find("fp16")) ParseFp16(*fp16, config);
 }
 
 void ParseZero(const JsonValue& zero, RunConfig& config) {
@@ -297,8 +339,13 @@ bool IsModular(OptimizerKind kind) {
   return kind == OptimizerKind::kModularMomentum || kind == OptimizerKind::kModularSgd;
 }
 
-// What only a real optimizer understands.
+// What only a real optimizer understands, or does not yet.
 void ParseReal(const JsonValue& root, RunConfig& config) {
+  if (!IsModular(config.optimizer) && config.storage == DType::kF16) {
+    Fail(ErrorCode::kUnsupported, root.At("fp16").At("enabled").Path() + " is true with optimizer " +
+                                      std::string(Name(config.optimizer)) +
+                                      ", which is known but not built yet; allowed: ModularMomentum, ModularSGD");
+  }
   for (const char* key : {"param_groups", "scheduler", "gradient_clipping"}) {
     if (!IsModular(config.optimizer) || !root.Find(key)) continue;
     Fail(ErrorCode::kInvalidArgument, root.Path() + ": key \"" + std::string(key) + "\" is given with optimizer " +
@@ -339,6 +386,17 @@ std::string ScheduleJson(const Schedule& schedule) {
          ", \"warmup_type\": " + (schedule.linear ? "\"linear\"" : "\"log\"") + "}}";
 }
 
+// Only fp32 and bf16 have the key `bf16` alone.
+std::string StorageJson(const RunConfig& config) {
+  std::string json = ", \"bf16\": {\"enabled\": ";
+  json += config.storage == DType::kBF16 ? "true}" : "false}";
+  if (config.storage == DType::kF64) json += ", \"fp64\": {\"enabled\": true}";
+  if (config.storage == DType::kF16) {
+    json += ", \"fp16\": {\"enabled\": true, \"loss_scale\": " + std::to_string(config.loss_scale) + "}";
+  }
+  return json;
+}
+
 std::string ZeroJson(const RunConfig& config) {
   return "{\"stage\": " + std::to_string(config.zero_stage) +
          ", \"reduce_bucket_size\": " + std::to_string(config.reduce_bucket_elems) +
@@ -355,6 +413,19 @@ std::string_view Name(OptimizerKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+std::string_view StorageName(DType storage) {
+  switch (storage) {
+    case DType::kF64:
+      return "fp64";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF16:
+      return "fp16";
+    default:
+      return "fp32";
+  }
+}
+
 RunConfig ParseRunConfig(std::string_view json, std::string_view where) {
   return ParseRunConfig(JsonValue::Parse(json, where, JsonValue::Comments::kAllowed));
 }
@@ -367,17 +438,7 @@ RunConfig ParseRunConfig(const JsonValue& root) {
     CheckKeys(*mesh, std::to_array<std::string_view>({"data"}), kUnbuiltMeshKeys);
     if (const auto data = mesh->Find("data")) config.data_degree = data->Int(1, int64_t{1} << 20);
   }
-  if (const auto bf16 = root.Find("bf16")) {
-    CheckKeys(*bf16, std::to_array<std::string_view>({"enabled"}), kUnbuiltBf16Keys);
-    if (const auto enabled = bf16->Find("enabled"); enabled && enabled->Bool()) config.storage = DType::kBF16;
-  }
-  if (const auto fp64 = root.Find("fp64")) {
-    fp64->AllowOnly({"enabled"});
-    if (const auto enabled = fp64->Find("enabled"); enabled && enabled->Bool()) {
-      if (config.storage == DType::kBF16) enabled->Reject("false where bf16.enabled is true");
-      config.storage = DType::kF64;
-    }
-  }
+  ParseStorage(root, config);
   if (const auto zero = root.Find("zero_optimization")) ParseZero(*zero, config);
   ParseOptimizer(root.At("optimizer"), config);
   ParseReal(root, config);
@@ -389,9 +450,7 @@ std::string ToJson(const RunConfig& config) {
   std::string json = "{\"train_batch_size\": " + std::to_string(config.train_batch_size) +
                      ", \"train_micro_batch_size_per_gpu\": " + std::to_string(config.micro_batch_size) +
                      ", \"gradient_accumulation_steps\": " + std::to_string(config.accumulation_steps) +
-                     ", \"bf16\": {\"enabled\": " + (config.storage == DType::kBF16 ? "true" : "false") +
-                     (config.storage == DType::kF64 ? "}, \"fp64\": {\"enabled\": true" : "") +
-                     "}, \"zero_optimization\": " + ZeroJson(config) +
+                     StorageJson(config) + ", \"zero_optimization\": " + ZeroJson(config) +
                      ", \"optimizer\": {\"type\": " + JsonQuote(Name(config.optimizer));
   if (!IsModular(config.optimizer)) {
     json += ParamsJson(config) + "}";

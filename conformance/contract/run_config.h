@@ -56,7 +56,8 @@ struct RunConfig {
   int64_t micro_batch_size = 1;
   int64_t accumulation_steps = 1;
   int64_t data_degree = 1;
-  DType storage = DType::kF32;  // kF32, kBF16 or kF64: weights and activations; with kF64 all else is fp64 too
+  DType storage = DType::kF32;  // kF32, kBF16, kF16 or kF64: weights and activations; with kF64 all else is fp64 too
+  int64_t loss_scale = 1;       // a power of two, beyond 1 with kF16 only: gradients are made of the loss times this
   int64_t zero_stage = 0;       // 0 ... 3
   int64_t reduce_bucket_elems = 500'000'000;
   bool overlap_comm = true;
@@ -73,6 +74,9 @@ struct RunConfig {
 
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
+
+// What descriptions and cases call a storage type: "fp64", "fp32", "bf16", "fp16".
+std::string_view StorageName(DType storage);
 
 // Parses, resolves "auto" and checks every rule. `where` begins each error message ("case.json: config").
 RunConfig ParseRunConfig(std::string_view json, std::string_view where);

@@ -154,7 +154,19 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
       {R"("train_micro_batch_size_per_gpu": 0)",
        "config.json: train_micro_batch_size_per_gpu is 0; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": 8, "bf16": {"enabled": true}, "fp64": {"enabled": true})",
-       "config.json: fp64.enabled is true; allowed: false where bf16.enabled is true"},
+       "config.json: fp64.enabled is true; allowed: false where another storage type is enabled"},
+      {R"("train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true, "loss_scale": 1})",
+       "config.json: fp16.enabled is true; allowed: false where another storage type is enabled"},
+      {R"("train_batch_size": 8, "fp64": {"enabled": true}, "fp16": {"enabled": true, "loss_scale": 1})",
+       "config.json: fp16.enabled is true; allowed: false where another storage type is enabled"},
+      {R"("train_batch_size": 8, "fp16": {"loss_scale": 3})",
+       "config.json: fp16.loss_scale is 3; allowed: 0, or a power of two from 1 to 16777216"},
+      {R"("train_batch_size": 8, "fp16": {"loss_scale": 0.5})",
+       "config.json: fp16.loss_scale is 0.5; allowed: 0, or a power of two from 1 to 16777216"},
+      {R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 33554432})",
+       "config.json: fp16.loss_scale is 33554432; allowed: 0, or a power of two from 1 to 16777216"},
+      {R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 1e300})",
+       "config.json: fp16.loss_scale is 1e+300; allowed: 0, or a power of two from 1 to 16777216"},
       {R"("train_batch_size": 8, "bf16": true)", "config.json: bf16 is true; allowed: an object"},
       {R"("train_batch_size": 8, "bf16": {"enabled": 1})", "config.json: bf16.enabled is 1; allowed: true or false"},
       {R"("train_batch_size": 8, "bf16": {"enabled": "auto"})",
@@ -184,6 +196,41 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
       {R"("train_batch_size": 8, "mesh": [2])", "config.json: mesh is [2]; allowed: an object"},
   };
   for (const auto& [keys, message] : kTable) EXPECT_EQ(Message(With(keys)), message);
+}
+
+TEST(RunConfig, TakesAPowerOfTwoAsTheLossScaleOfFp16) {
+  const RunConfig plain = Parse(With(R"("train_batch_size": 8)"));
+  EXPECT_EQ(plain.loss_scale, 1);
+  for (const int64_t scale : {int64_t{1}, int64_t{64}, int64_t{1} << 24}) {
+    const std::string text = std::to_string(scale);
+    const RunConfig config =
+        Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": )" + text + "}"));
+    EXPECT_EQ(config.storage, DType::kF16);
+    EXPECT_EQ(config.loss_scale, scale);
+    EXPECT_EQ(Parse(ToJson(config)), config);
+  }
+  EXPECT_EQ(Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 64.0})")).loss_scale, 64);
+  EXPECT_EQ(Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 64})")), plain);
+}
+
+TEST(RunConfig, SaysOfFp16WhatIsNotBuilt) {
+  const auto unsupported = [](const std::string& json) {
+    return testing::ErrorMessage(ErrorCode::kUnsupported, [&] { Parse(json); });
+  };
+  EXPECT_EQ(unsupported(With(R"("train_batch_size": 8, "fp16": {"enabled": true})")),
+            "config.json: fp16.loss_scale is 0, a dynamic scale, which is known but not built yet; give a power of two "
+            "from 1 to 16777216");
+  EXPECT_EQ(unsupported(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"},
+                            "fp16": {"enabled": true, "loss_scale": 1}})"),
+            "config.json: fp16.enabled is true with optimizer AdamW, which is known but not built yet; allowed: "
+            "ModularMomentum, ModularSGD");
+}
+
+TEST(RunConfig, NamesStorageTypesAsDescriptionsDo) {
+  EXPECT_EQ(StorageName(DType::kF64), "fp64");
+  EXPECT_EQ(StorageName(DType::kF32), "fp32");
+  EXPECT_EQ(StorageName(DType::kBF16), "bf16");
+  EXPECT_EQ(StorageName(DType::kF16), "fp16");
 }
 
 TEST(RunConfig, DemandsAnOptimizerThatItKnows) {
@@ -237,7 +284,7 @@ TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
   const struct {
     std::string keys, message;
   } kTable[] = {
-      {R"("fp16": {"enabled": false})", R"(config.json: key "fp16" is known but not built yet; leave it out)"},
+      {R"("amp": {"enabled": false})", R"(config.json: key "amp" is known but not built yet; leave it out)"},
       {R"("steps_per_print": 10)", R"(config.json: key "steps_per_print" is known but not built yet; leave it out)"},
       {R"("zero_optimization": {"round_robin_gradients": false})",
        R"(config.json: zero_optimization: key "round_robin_gradients" is known but not built yet; leave it out)"},
@@ -268,7 +315,7 @@ TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {
 }
 
 TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
-  EXPECT_EQ(Message(With(R"("fp16": {}, "mesch": {})")), R"(config.json: unknown key "mesch"; did you mean "mesh"?)");
+  EXPECT_EQ(Message(With(R"("amp": {}, "mesch": {})")), R"(config.json: unknown key "mesch"; did you mean "mesh"?)");
 }
 
 TEST(RunConfig, BeginsMessagesWithThePathWhereItLies) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "conformance/cases/bias_cases.h"
+#include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/cases/layouts.h"
@@ -79,40 +80,6 @@ void DemandCase(const std::vector<PlannedCase>& all, const std::string& id) {
                                                                      : "allowed: an id that --list shows"));
 }
 
-using WantedAxes = std::vector<std::pair<std::string, std::string>>;
-
-bool Fits(const CaseSpec& spec, const WantedAxes& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& value) {
-    return std::find(spec.axes.begin(), spec.axes.end(), value) != spec.axes.end();
-  });
-}
-
-// As many values each as the strength of the family's covering array guarantees to occur together in some case.
-std::vector<WantedAxes> DefectLayouts(const std::string& family) {
-  if (family == "exact") {
-    return {
-        {{"problem", "dense-v19"}, {"data", "2"}, {"zero", "0"}},
-        {{"problem", "dense-v19"}, {"data", "1"}, {"storage", "bf16"}},
-        {{"problem", "grouped-v5"}, {"data", "3"}, {"zero", "1"}},
-        {{"problem", "grouped-v5"}, {"data", "3"}, {"zero", "2"}},
-        {{"problem", "dense-v19"}, {"data", "4"}, {"zero", "1"}},
-        {{"problem", "dense-v19"}, {"data", "8"}, {"zero", "2"}},
-        {{"problem", "grouped-v5"}, {"data", "3"}, {"zero", "3tight"}},
-        {{"problem", "dense-v19"}, {"data", "2"}, {"zero", "3"}},
-        {{"problem", "dense-v19"}, {"zero", "3ahead"}, {"accumulation", "4"}},
-        {{"problem", "sgd-v19"}, {"data", "8"}, {"storage", "fp32"}},
-        {{"problem", "sgd-v19"}, {"accumulation", "4"}, {"storage", "bf16"}},
-        {{"problem", "wide-v5"}, {"zero", "2"}, {"accumulation", "4"}},
-    };
-  }
-  return {
-      {{"problem", "tied-adamw"}, {"zero", "1"}},         {{"problem", "untied-sgd"}, {"zero", "2"}},
-      {{"problem", "frozen-adamw"}, {"zero", "3"}},       {{"problem", "frozen-momentum"}, {"zero", "3tight"}},
-      {{"problem", "tied-adamw"}, {"accumulation", "4"}}, {{"problem", "untied-sgd"}, {"zero", "0"}},
-      {{"problem", "untied-sgd"}, {"storage", "fp32"}},
-  };
-}
-
 // One problem with one case.
 Plan LonePlan(const contract::Case& spec) {
   const std::string name = "case-file";
@@ -122,7 +89,7 @@ Plan LonePlan(const contract::Case& spec) {
                         Role::kCandidate,
                         0,
                         spec,
-                        {{"problem", name}, {"storage", spec.config.storage == DType::kBF16 ? "bf16" : "fp32"}}});
+                        {{"problem", name}, {"storage", std::string(contract::StorageName(spec.config.storage))}}});
   return plan;
 }
 
@@ -172,8 +139,7 @@ Plan MakePlan(const PlanOptions& options) {
 
 std::optional<std::string> Declined(const contract::EngineDescription& description, const contract::Case& spec) {
   const auto lacks = [](const std::string& what) { return "the engine's description does not list " + what; };
-  const DType type = spec.config.storage;
-  const std::string storage = type == DType::kBF16 ? "bf16" : type == DType::kF64 ? "fp64" : "fp32";
+  const std::string storage(contract::StorageName(spec.config.storage));
   const std::string optimizer(contract::Name(spec.config.optimizer));
   const auto& stages = description.zero_stages;
   const std::string family(spec.model.family());
@@ -210,9 +176,9 @@ std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOption
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
   const CaseList& list = AllLayouts(options.tier);
   std::vector<PlannedCase> chosen;
-  for (const WantedAxes& wanted : DefectLayouts(family)) {
+  for (const AxisValues& layout : DefectLayouts(family)) {
     const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
-      return list.problems[static_cast<size_t>(spec.problem)].model.family() == family && Fits(spec, wanted);
+      return spec.axes == layout && list.problems[static_cast<size_t>(spec.problem)].model.family() == family;
     });
     contract::Check(found != list.cases.end(), "a layout for defects is one of the cases");
     const Problem& problem = list.problems[static_cast<size_t>(found->problem)];

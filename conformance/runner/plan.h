@@ -31,7 +31,7 @@ struct PlannedCase {
   Role role = Role::kCandidate;
   int problem = 0;
   contract::Case spec;  // of family gpt2 the whole trajectory (real_runs.h)
-  std::vector<std::pair<std::string, std::string>> axes;
+  AxisValues axes;
 };
 
 struct Plan {
@@ -65,8 +65,8 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
 // by its layout's id, which candidate and clean twin share; their folders differ.
 std::string FailureFolder(const PlannedCase& entry, const contract::Case& run);
 
-// Cases of a family ("exact", "gpt2") on which planted defects are tried: few, and different in problem, data degree,
-// stage and accumulation. Problems are numbered as in MakePlan's list.
+// Cases of a family ("exact", "gpt2") on which planted defects are tried (conformance/cases/defect_layouts.h). Problems
+// are numbered as in MakePlan's list.
 std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& options);
 
 }  // namespace plumbline::conformance

@@ -124,6 +124,21 @@ TEST(DefectCases, HaveEveryProblemStageStorageSeveralRanksAndAccumulation) {
   }
 }
 
+// Defects would otherwise be tried on other layouts where more combinations are covered, and survive there.
+TEST(DefectCases, AreTheSameLayoutsInEveryTier) {
+  for (const std::string family : {"exact", "gpt2"}) {
+    PlanOptions full;
+    full.tier = Tier::kFull;
+    const std::vector<PlannedCase> smoke_cases = DefectCases(family, PlanOptions{});
+    const std::vector<PlannedCase> full_cases = DefectCases(family, full);
+    ASSERT_EQ(smoke_cases.size(), full_cases.size());
+    for (size_t i = 0; i < smoke_cases.size(); ++i) {
+      EXPECT_EQ(smoke_cases[i].id, full_cases[i].id);
+      EXPECT_EQ(smoke_cases[i].spec.config, full_cases[i].spec.config);
+    }
+  }
+}
+
 contract::EngineDescription AbleEngine() {
   contract::EngineDescription description;
   description.families = {"exact", "gpt2"};
