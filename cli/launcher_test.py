@@ -115,5 +115,29 @@ class Installing(Case):
         self.assertIn(self.LAST, lines[1])
 
 
+class Testing(Case):
+    def bazel_options(self, **environment):
+        """What a `test` hands to Bazel on a machine that has everything."""
+        libtorch, words = self.dir / "libtorch", self.dir / "words"
+        (libtorch / "lib").mkdir(parents=True, exist_ok=True)
+        (libtorch / "include").mkdir(exist_ok=True)
+        (libtorch / "lib/libtorch_cpu.so").touch()
+        # dpkg-query -W -f FORMAT NAME...
+        self.tool("dpkg-query", '#!/bin/sh\nshift 2\nprintf "installed %s\\n" "$@"\n')
+        self.tool("bazel", f'#!/bin/sh\nprintf "%s\\n" "$@" >{words}\n')
+        launcher = self.dir / "root/plumbline"
+        launcher.write_text(launcher.read_text().replace("/usr/bin/bazel", str(self.dir / "bin/bazel")))
+        self.environment |= {"LIBTORCH_DIR": str(libtorch)} | environment
+        self.run_it("test", "//some:test", capture_output=True)
+        return words.read_text().splitlines()
+
+    def test_tells_tests_of_the_cache_only_where_the_user_has_named_one(self):
+        self.assertNotIn("--test_env=XDG_CACHE_HOME", self.bazel_options())
+        self.assertNotIn("--test_env=XDG_CACHE_HOME", self.bazel_options(XDG_CACHE_HOME="relative"))
+        options = self.bazel_options(XDG_CACHE_HOME=str(self.dir / "cache"))
+        self.assertIn("--test_env=XDG_CACHE_HOME", options)
+        self.assertLess(options.index("--test_env=XDG_CACHE_HOME"), options.index("--"))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -5,10 +5,13 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "cli/commands.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/strict_json.h"
 #include "reports/record/record.h"
 
 namespace {
@@ -18,6 +21,23 @@ using plumbline::contract::ExitCode;
 int ReportError(const std::string& message, ExitCode code) {
   std::fprintf(stderr, "plumbline: %s\n", message.c_str());
   return static_cast<int>(code);
+}
+
+// Names the option that is nearest to the first unknown one, if any is near.
+std::string Unexpected(const CLI::App& app, const CLI::ExtrasError& error) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    std::vector<std::string> options;
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    }
+    const std::vector<std::string_view> known(options.begin(), options.end());
+    for (const std::string& word : command->remaining()) {
+      const std::string name = word.substr(0, word.find('='));
+      const auto nearest = plumbline::contract::Nearest(name, known);
+      if (nearest) return name + " is unknown; did you mean " + std::string(*nearest) + "?";
+    }
+  }
+  return std::string(error.what()) + "; --help shows what is allowed";
 }
 
 int Main(int argc, char** argv) {
@@ -39,6 +59,8 @@ int Main(int argc, char** argv) {
     const auto chosen = app.get_subcommands();
     std::fputs((chosen.empty() ? &app : chosen.front())->help().c_str(), stdout);
     return static_cast<int>(ExitCode::kOk);
+  } catch (const CLI::ExtrasError& error) {
+    return ReportError(Unexpected(app, error), ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
     return ReportError(std::string(error.what()) + "; --help shows what is allowed", ExitCode::kUsage);
   }

@@ -15,6 +15,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/plan_json.h"
 #include "cli/programs.h"
 #include "cli/progress_line.h"
 #include "cli/result_folder.h"
@@ -176,15 +177,18 @@ std::string ShowMemory(const contract::Case& spec) {
 
 int PrintPlan(const Options& options) {
   const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
+  std::vector<std::string> ids;
   for (const conformance::PlannedCase& entry : plan.cases) {
+    ids.push_back(entry.id);
     if (options.list) {
-      fmt::print("{}\n", entry.id);
+      if (!options.json) fmt::print("{}\n", entry.id);
     } else {
       fmt::print(
           "{{\"id\": \"{}\", \"config\": {}, \"comm_per_step_and_rank\": {}, \"memory_peak_bytes_per_rank\": {}}}\n",
           entry.id, contract::ToJson(entry.spec.config), ShowComm(entry.spec), ShowMemory(entry.spec));
     }
   }
+  if (options.list && options.json) std::fputs(ListJson(ids).c_str(), stdout);
   if (!plan.cases.empty()) return static_cast<int>(contract::ExitCode::kOk);
   std::fprintf(stderr, "plumbline: no case was selected\n");
   return static_cast<int>(contract::ExitCode::kFailure);
@@ -193,6 +197,10 @@ int PrintPlan(const Options& options) {
 // What the cases of the tier cover, whatever is selected of them.
 int PrintCoverage(const Options& options) {
   const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
+  if (options.json) {
+    std::fputs(CoverageJson(options.tier, plan.list.coverage).c_str(), stdout);
+    return static_cast<int>(contract::ExitCode::kOk);
+  }
   for (const conformance::FamilyCoverage& family : plan.list.coverage) {
     fmt::print("{}: {} cases\n", family.family, family.cases);
     for (const conformance::Axis& axis : family.axes) {
@@ -319,7 +327,8 @@ Command AddVerify(CLI::App& app) {
   command->add_option("--text", options->text, "Text or token file to train on (default: LICENSE)")->type_name("FILE");
   command->add_option("--seed", options->seed, "Seed of data, weights and dropout (default: 1)");
   command->add_option("--jobs", options->jobs, "Engines that run at once (default: number of processors)")
-      ->check(CLI::Range(1, kMaxJobs));
+      ->type_name(fmt::format("N from 1 to {}", kMaxJobs))
+      ->check(CLI::Range(1, kMaxJobs).description(""));
   command->add_option("--timeout", options->timeout_s, "Seconds that a case may take (default: 60)")
       ->type_name("SECONDS");
   command
@@ -342,15 +351,16 @@ Command AddVerify(CLI::App& app) {
       ->type_name("PROGRAM")
       ->needs(mutants);
   command->add_option("--mutant-cases", options->mutant_cases, "Try mutants on the first N of their cases only")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000))
+      ->type_name("N from 1 to 1000")
+      ->check(CLI::Range(1, 1000).description(""))
       ->needs(mutants);
   mutants->needs("--mutant-engine");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
   command->add_flag("--first-kill", options->first_kill,
                     "Try a planted defect on no more cases once a check that is meant for it has caught it");
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
-  command->add_flag("--json", options->json, "Print the record as JSON");
+  command->add_flag("--json", options->json,
+                    "Print JSON only: the record, or what --list or --coverage print (docs/formats.md)");
   command->add_flag("--verbose", options->verbose, "Print a line for each case");
   // The file says what these would.
   for (const char* name :

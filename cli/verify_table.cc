@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/divergence_text.h"
+#include "cli/diagnosis_totals.h"
 #include "conformance/engines/one_line.h"
+#include "reports/record/divergence_text.h"
 
 namespace plumbline::cli {
 namespace {
@@ -139,7 +140,7 @@ std::string Findings(const Record& record, bool verbose) {
     text += Line(entry);
     if (!entry.message.empty()) text += fmt::format("            {}\n", entry.message);
     text += AlsoFailed(entry);
-    text += DivergenceText(entry.divergence, "            ");
+    text += reports::DivergenceText(entry.divergence, "            ");
     if (!quiet) text += fmt::format("            {}\n", entry.reproduce);
     text += ShrunkText(entry.shrunk);
   }
@@ -233,7 +234,7 @@ std::string DefectTable(const Record& record) {
     if (!defect.caught_by.empty()) text += fmt::format(" (by {})", fmt::join(defect.caught_by, ", "));
     text += "\n";
     if (!defect.message.empty()) text += fmt::format("       {}\n", defect.message);
-    text += DivergenceText(defect.divergence, "       ");
+    text += reports::DivergenceText(defect.divergence, "       ");
     if (defect.caught && !defect.hypothesis.empty() && !FoundHypothesis(defect)) {
       text += fmt::format("       expected: {}\n", defect.hypothesis);
     }

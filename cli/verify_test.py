@@ -161,6 +161,28 @@ class Lists(Case):
         self.assertGreaterEqual(len(ids), 60)
         self.assertEqual(len(set(ids)), len(ids))
 
+    def test_list_and_coverage_as_json_are_one_object_that_says_what_the_text_says(self):
+        for selection in (["--filter", FILTER], ["--tier", "full"]):
+            listed, text = (run("verify", "--list", *selection, *more) for more in (["--json"], []))
+            self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+            self.assertEqual(json.loads(listed.stdout), {"cases": text.stdout.split()})
+        covered, text = (run("verify", "--coverage", "--tier", "full", *more) for more in (["--json"], []))
+        coverage = json.loads(covered.stdout)
+        self.assertEqual((covered.returncode, covered.stderr, coverage["tier"]), (0, "", "full"))
+        self.assertEqual([family["family"] for family in coverage["families"]], ["exact", "gpt2"])
+        for family in coverage["families"]:
+            self.assertIn(f"{family['family']}: {family['cases']} cases\n", text.stdout)
+            for tuples in family["tuples"]:
+                self.assertIn(f"{tuples['strength']} values     {tuples['covered']} of {tuples['valid']} valid", text.stdout)
+            for axis in family["axes"]:
+                self.assertRegex(text.stdout, rf"(?m)^  {axis['name']} +{', '.join(axis['values'])}$")
+            for excluded in family["excluded"]:
+                self.assertIn(f"{excluded['combination']}: {excluded['reason']}\n", text.stdout)
+
+    def test_an_empty_list_is_an_object_too(self):
+        done = run("verify", "--list", "--json", "--filter", "nothing*")
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (1, {"cases": []}))
+
     def dry_run(self, pattern):
         done = run("verify", "--dry-run", "--filter", pattern)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -224,11 +246,18 @@ class Lists(Case):
             self.assertIn("Example", done.stdout)
             self.assertIn("Exit codes: 0 ok", done.stdout)
 
+    def test_help_says_ranges_in_words(self):
+        text = run("verify", "--help").stdout
+        self.assertIn("--jobs N from 1 to 256", text)
+        self.assertNotIn(" in [", text)
+
 
 class BadUsage(Case):
     def test_is_refused_in_one_line_with_exit_code_2(self):
         for arguments, part in (
             (["--nonsense"], "nonsense"),
+            (["--xyzzy", "--verbos"], "--verbos is unknown; did you mean --verbose?"),
+            (["--filtr=exact/*"], "--filtr is unknown; did you mean --filter?"),
             (["--case", "exact/dense-v19/torch_eager-fp23"], 'did you mean "exact/dense-v19/torch_eager-fp32"?'),
             (["--case", "?"], "--list"),
             (["--shard", "0/2"], "0/2"),

@@ -240,7 +240,9 @@ class Comparison {
       result.check.outcome = CheckOutcome::kFail;
       result.check.detail = "step " + std::to_string(divergence_->step) + ": gradient of " + divergence_->detail;
       if (divergence_->num_tensors > 1) {
-        result.check.detail += "; " + std::to_string(divergence_->num_tensors) + " regions are beyond their limits";
+        result.check.detail += "; " + std::to_string(divergence_->num_tensors) +
+                               " regions are beyond their limits, farthest the " + farthest_ + ", " +
+                               Text(farthest_share_) + " times its limit";
       }
     } else if (IsBlind()) {
       result.check.outcome = CheckOutcome::kVacuous;
@@ -261,6 +263,10 @@ class Comparison {
       if (finding.share() > worst_share_) {
         worst_share_ = finding.share();
         worst_ = std::string(finding.what) + " of " + name;
+      }
+      if (!whole && finding.share() > farthest_share_) {
+        farthest_share_ = finding.share();
+        farthest_ = std::string(finding.what) + " of " + name;
       }
       if (finding.within() || failed) continue;
       failed = true;
@@ -317,6 +323,10 @@ class Comparison {
   double worst_share_ = -1;
   double coarsest_factor_ = 0;  // of the regions that have a gradient in every step
   std::string worst_;
+  // The same without the whole gradient. The region that is named is nearest to the cause, and may be little beyond its
+  // limit while this one is far.
+  double farthest_share_ = -1;
+  std::string farthest_;
   double energy_ = 0;        // of the truth: squares of the regions' norms, over all steps
   double blind_energy_ = 0;  // of it in regions whose gradient could be missing
   int64_t num_blind_ = 0;

@@ -256,6 +256,21 @@ TEST(CheckGradients, FindsAMistakeInOneStepOnlyAndNamesTheStep) {
   }
 }
 
+TEST(CheckGradients, NamesTheRegionThatIsFarthestBeyondItsLimitBesideTheOneNearestToTheCause) {
+  for (DType storage : kPrecisions) {
+    const Yardstick yardstick = ExampleYardstick(storage, 11);
+    std::vector<StepSight> candidate = ExampleCandidate(yardstick, storage, 11);
+    ScaleTensor(candidate[0], "embed.weight", 1e6);
+    ScaleTensor(candidate[0], "layers.0.mlp.up.weight", 2);
+    const RealResult result = Check(yardstick, candidate);
+    ASSERT_TRUE(result.divergence);
+    EXPECT_EQ(result.divergence->tensor, "layers.0.mlp.up.weight");
+    EXPECT_NE(result.check.detail.find(" 2 regions are beyond their limits, farthest the "), std::string::npos)
+        << result.check.detail;
+    EXPECT_NE(result.check.detail.find(" of embed.weight, "), std::string::npos) << result.check.detail;
+  }
+}
+
 TEST(CheckGradients, FindsEachSingleElementThatIsWrongByThirtyPercentInFp32) {
   const Yardstick yardstick = ExampleYardstick(DType::kF32, 2);
   const std::vector<StepSight> candidate = ExampleCandidate(yardstick, DType::kF32, 2);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "reports/record/divergence_text.h"
+
 namespace plumbline::reports {
 namespace {
 
@@ -101,6 +103,7 @@ Element ElementFor(const CaseRecord& entry) {
 
 std::string Body(const CaseRecord& entry) {
   std::string body;
+  body += DivergenceText(entry.divergence, "");
   if (!entry.reproduce.empty()) body += "reproduce: " + entry.reproduce + "\n";
   if (entry.shrunk && !entry.shrunk->reproduce.empty()) {
     body += "fails like it: " + entry.shrunk->reduced + "\nreproduce: " + entry.shrunk->reproduce + "\n";

@@ -86,6 +86,24 @@ TEST(Junit, BodyHoldsTheChecksAndTheLineThatReproduces) {
   EXPECT_FALSE(Has(ToJunitXml(record), "fails like it"));
 }
 
+TEST(Junit, BodyBeginsWithTheFirstDivergenceAndItsHypotheses) {
+  Record record = ExampleRecord();
+  record.cases[1].divergence =
+      DivergenceRecord{.step = 3,
+                       .quantity = "gradient",
+                       .tensor = "embed.weight",
+                       .ranks = {1},
+                       .hypotheses = {{.name = "no_reduction", .says = "1 < 2", .residual = 0, .fits = true}},
+                       .residual_limit = 0.05};
+  EXPECT_TRUE(Has(ToJunitXml(record),
+                  "message=\"FAIL: differs at step 3 in embed.weight\">"
+                  "first divergence: step 3, gradient of embed.weight, rank 1&#10;"
+                  "fits:    no_reduction (residual 0): 1 &lt; 2&#10;"))
+      << ToJunitXml(record);
+  record.cases[1].divergence.reset();
+  EXPECT_FALSE(Has(ToJunitXml(record), "first divergence"));
+}
+
 TEST(Junit, DefectsAreASecondSuite) {
   Record record = ExampleRecord();
   record.defects.push_back({.id = "G2", .title = "quiet"});

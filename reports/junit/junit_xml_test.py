@@ -30,7 +30,8 @@ class JunitXml(unittest.TestCase):
     def test_difficult_text_survives_in_attributes_and_bodies(self):
         failure = self.suites[0].findall("testcase")[1].find("failure")
         self.assertEqual(failure.get("message"), "FAIL: " + DIFFICULT)
-        self.assertTrue(failure.text.startswith("reproduce: " + DIFFICULT + "\n"), failure.text)
+        self.assertIn("\nreproduce: " + DIFFICULT + "\n", failure.text)
+        self.assertTrue(failure.text.startswith("first divergence: step 3, gradient of "), failure.text)
         self.assertEqual(self.suites[0].findall("testcase")[2].get("name"), DIFFICULT)
 
     def test_a_case_has_at_most_one_element(self):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain PyTorch under DistributedDataParallel (Gloo, a process a rank) as an engine of the protocol: gpt2 in fp32, written
-from the documents alone (docs/adding-an-engine.md). It declines bf16, ZeRO over ranks, checkpoints and phase marks."""
+from the documents alone (docs/adding-an-engine.md). It declines bf16, fp16, ZeRO over ranks, checkpoints and phase marks."""
 import contextlib, ctypes, datetime, fnmatch, json, math, os, pathlib, sys, traceback
 import torch, torch.distributed as distributed, torch.nn as nn
 
 DESCRIPTION = {"protocol": 1, "name": "pytorch_ddp", "version": torch.__version__, "start": "per_rank", "batch": True,
                "families": ["gpt2"], "dtypes": ["fp32"], "optimizers": ["AdamW", "SGD"], "zero_stages": [0],
                "max_data_degree": 16, "features": ["accumulation", "dropout", "dump"]}
-CONFIG = {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "mesh",
-          "zero_optimization", "optimizer", "param_groups", "scheduler", "gradient_clipping"}
+CONFIG = {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "fp16",
+          "mesh", "zero_optimization", "optimizer", "param_groups", "scheduler", "gradient_clipping"}
 STATE = {"AdamW": {"moment": "exp_avg", "second_moment": "exp_avg_sq"}, "SGD": {"moment": "momentum_buffer"}}
 Unsupported, LOW, STATUS = type("Unsupported", (Exception,), {}), 2**32 - 1, {0: "ok", 3: "unsupported", 5: "error"}
 
@@ -125,9 +125,8 @@ def train(case, case_dir, rank, world, group):  # yields (tensors, record) of ea
     model = nn.parallel.DistributedDataParallel(module, process_group=group, find_unused_parameters=bool(module.unused),
                                                 bucket_cap_mb=config["zero_optimization"]["reduce_bucket_size"] / 2**18)
     total = lambda tensor: distributed.all_reduce(tensor, group=group) or tensor
-    shape = (config["gradient_accumulation_steps"], world, -1)  # samples are in this order; a rank has one of `world`
-    batches = [given[key].long() for key in ("tokens", "labels", "loss_weights")] + [samples]
-    steps = zip(*(values.unflatten(1, shape)[:, :, rank] for values in batches))
+    batches = [given[key].long() for key in ("tokens", "labels", "loss_weights")] + [samples]  # a rank has one of `world`
+    steps = zip(*(values.unflatten(1, (config["gradient_accumulation_steps"], world, -1))[:, :, rank] for values in batches))
     for step, batch in enumerate(steps, case["first_step"]):
         optimizer.zero_grad()
         loss, count = backward(model, batch, world, total, rate, case["seed"], step)
@@ -156,7 +155,8 @@ def run_case(case_dir, out_dir, rank, world):
     case, folder = json.loads((case_dir / "case.json").read_text()), out_dir / ("rank%d" % rank)
     config, kind = case["config"], case["config"]["optimizer"]["type"]
     asked = {"family " + case["family"]: case["family"] != "gpt2", "optimizer " + kind: kind not in STATE,
-             "bf16": config["bf16"]["enabled"], "ZeRO over ranks": world > 1 and config["zero_optimization"]["stage"],
+             **{key: config.get(key, {}).get("enabled") for key in ("bf16", "fp16")},
+             "ZeRO over ranks": world > 1 and config["zero_optimization"]["stage"],
              **{"config." + key: key not in CONFIG for key in config},
              **{key: case.get(key) for key in ("save_steps", "resume", "perturbation", "phase_marks")}}
     for what in (what for what, is_asked in asked.items() if is_asked):

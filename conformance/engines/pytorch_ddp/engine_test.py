@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import pwd
 import shutil
 import socket
 import subprocess
@@ -79,6 +80,14 @@ class Folder:
         subprocess.run([WRITE_CASE, file, TEXT, folder], check=True)
         return folder
 
+    def write_unparsed(self, spec, **config):
+        """The folder of a case, with keys in its config that the harness would not write there."""
+        folder = self.write(spec)
+        written = json.loads((folder / "case.json").read_text())
+        written["config"] |= config
+        (folder / "case.json").write_text(json.dumps(written))
+        return folder
+
     def start(self, world, *arguments, starter=STARTER):
         """Starts a program as the harness starts per-rank engines. Returns exit codes and what the ranks printed."""
         with socket.socket() as probe:
@@ -143,6 +152,22 @@ class WithoutPyTorch(unittest.TestCase):
             done = subprocess.run([STARTER, "--torch", "/nowhere", *arguments], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (4, "", 1), done.stderr)
             self.assertIn("no PyTorch in /nowhere", done.stderr)
+
+    def test_the_cache_folder_is_that_of_the_launcher(self):
+        home = pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache")
+        for named, cache in (("/nowhere/cache", pathlib.Path("/nowhere/cache")), ("", home), ("nowhere/cache", home), (None, home)):
+            environment = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere/home"} | ({} if named is None else {"XDG_CACHE_HOME": named})
+            done = subprocess.run([sys.executable, "-IB", ENGINE.with_name("cache_folder.py")],
+                                  env=environment, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout.strip(), str(cache / "plumbline"), named)
+
+    def test_starter_and_installer_look_into_the_cache_folder(self):
+        environment = {**os.environ, "XDG_CACHE_HOME": "/nowhere/cache"}
+        for program, arguments, missing in ((STARTER, ["describe"], "no PyTorch in /nowhere/cache/plumbline/pytorch;"),
+                                            (STARTER.with_name("install.py"), [], "no LibTorch in /nowhere/cache/plumbline/libtorch-")):
+            done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (4, "", 1), done.stderr)
+            self.assertIn(missing, done.stderr)
 
     def test_a_pytorch_that_cannot_be_loaded_is_one_line_and_exit_code_4(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -392,12 +417,20 @@ class Protocol(unittest.TestCase):
         broken = self.folder.write(good)
         (broken / "weights.safetensors").unlink()
         cases = [self.folder.write({**good, **change}) for change, _ in asked] + [broken, self.folder.write(good)]
+        # The contract's parser has no fp16 for this family yet, so no case of it can be written.
+        asked.insert(0, ({}, "fp16"))
+        cases.insert(0, self.folder.write_unparsed(good, fp16={"enabled": True, "loss_scale": 64}))
         results, codes, _ = self.folder.run(2, cases)
         self.assertEqual(codes, [0, 0])
         *declined, error, last = [status for _, status in results]
         self.assertEqual(declined, [{"status": "unsupported", "message": "Unsupported: " + word} for _, word in asked])
         self.assertEqual((error["status"], last["status"]), ("error", "ok"))
         self.assertIn("weights.safetensors", error["message"])
+
+    def test_storage_types_that_are_named_and_not_enabled_are_no_obstacle(self):
+        folder = self.folder.write_unparsed(layout(case(SMALL, SGD, batch=4), 1), fp16={"enabled": False, "loss_scale": 0})
+        [(_, status)], codes, logs = self.folder.run(1, [folder])
+        self.assertEqual((status, codes), ({"status": "ok", "message": ""}, [0]), logs)
 
     def test_single_cases_end_with_the_exit_code_of_their_status_on_every_rank(self):
         stage3 = case(SMALL, SGD, batch=4, zero_optimization={"stage": 3})  # with one rank the same as stage 0

@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts PyTorch for Python into a folder of its own, for CPUs only, without touching the system's Python.
 
-  install.py [FOLDER]        default: .cache/plumbline/pytorch in the home folder that the password file names
+  install.py [FOLDER]        default: pytorch in the cache folder (cache_folder.py)
 
 It fetches the wheel from which ./plumbline takes LibTorch (same pin and hash) and keeps its Python part, 50 MB; the gigabyte of
 shared libraries is linked to what ./plumbline has unpacked. PyTorch's CUDA half demands cuBLAS, cuDNN, NCCL and others at load
 time: one library that only defines their names stands for them, and ends the program if anything calls it (nothing does on a
 CPU). Replaces FOLDER as a whole, by a rename. Exit code 4, and one line, if something is missing.
 """
-import os
 import pathlib
-import pwd
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-CACHE = pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache/plumbline")
+CACHE = runpy.run_path(str(HERE / "cache_folder.py"))["cache_folder"]()
 LIBTORCH_WHEELS = HERE.parents[2] / "bazel/libtorch_wheels.txt"
 # Of torch/: no C++ headers, no test helpers of C++, and the libraries come from LibTorch's folder.
 LEFT_OUT = re.compile(r"torch/(include|lib|test)/|torch/bin/(?!torch_shm_manager$)")

@@ -66,14 +66,14 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight) {
     const at::Tensor stored_weight = weight.to(x.scalar_type());
     context->save_for_backward({x, stored_weight});
-    return at::matmul(x, stored_weight);
+    return Product(x, stored_weight);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradient) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& dy = gradient[0];
     const at::Tensor dweight = at::matmul(ToWide(x.flatten(0, -2)).t(), ToWide(dy.flatten(0, -2)));
-    return {at::matmul(dy, saved[1].t()), dweight};
+    return {Product(dy, saved[1].t()), dweight};
   }
 };
 
@@ -101,10 +101,15 @@ at::Tensor Fold(const at::Tensor& x, int64_t bound) { return FoldFunction::apply
 
 at::Tensor GradientFold(const at::Tensor& x, int64_t bound) { return GradientFoldFunction::apply(x, bound); }
 
+at::Tensor Product(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != at::kHalf) return at::matmul(a, b);
+  return at::matmul(ToWide(a), ToWide(b)).to(at::kHalf);
+}
+
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) { return LinearFunction::apply(x, weight); }
 
-Decoder::Decoder(const contract::ExactSpec& spec, contract::DType storage, bool folds)
-    : spec_(spec), storage_(storage), folds_(folds) {}
+Decoder::Decoder(const contract::ExactSpec& spec, contract::DType storage, int64_t loss_scale, bool folds)
+    : spec_(spec), storage_(storage), scaled_gradient_bound_(spec.gradient_fold_bound * loss_scale), folds_(folds) {}
 
 at::Tensor Decoder::Loss(const std::vector<at::Tensor>& parameters, const at::Tensor& tokens, const at::Tensor& labels,
                          const at::Tensor& loss_weights, const std::vector<at::Tensor>& twice_masks) const {
@@ -119,7 +124,7 @@ at::Tensor Decoder::Loss(const std::vector<at::Tensor>& parameters, const at::Te
 
 at::Tensor Decoder::F(const at::Tensor& x) const { return folds_ ? Fold(x, spec_.fold_bound) : x; }
 
-at::Tensor Decoder::G(const at::Tensor& x) const { return folds_ ? GradientFold(x, spec_.gradient_fold_bound) : x; }
+at::Tensor Decoder::G(const at::Tensor& x) const { return folds_ ? GradientFold(x, scaled_gradient_bound_) : x; }
 
 // x = E[token] + P[position]. Rows are gathered in wide, so that dE and dP sum in wide: storage could not hold the
 // sums.
@@ -151,8 +156,8 @@ at::Tensor Decoder::Heads(const at::Tensor& q_btd, const at::Tensor& k_bte, cons
                              .reshape({batch, kv_heads, group * positions, channels}));        // dq_i = G(ds k_j)
   const at::Tensor k = G(k_bte.view({batch, positions, kv_heads, channels}).transpose(1, 2));  // dk_j = G(Σ dsᵀ q_i)
   const at::Tensor v = G(v_bte.view({batch, positions, kv_heads, channels}).transpose(1, 2));  // dv_j = G(Σ a_iᵀ dn)
-  const at::Tensor a = G(F(at::matmul(q, k.transpose(2, 3))) * Causal(group, positions));      // da = G(dn v_jᵀ)
-  const at::Tensor o = F(at::matmul(a, v));
+  const at::Tensor a = G(F(Product(q, k.transpose(2, 3))) * Causal(group, positions));         // da = G(dn v_jᵀ)
+  const at::Tensor o = F(Product(a, v));
   return G(o.view({batch, kv_heads, group, positions, channels})  // do = G(dz Woᵀ)
                .permute({0, 3, 1, 2, 4})
                .reshape({batch, positions, spec_.width}));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model of family `exact` in LibTorch: its forward pass, from which autograd derives the backward pass, and the
 // three autograd Functions it needs beyond plain ATen. Not for shards or micro-batches: it takes the whole global
-// batch. Storage is the type of activations (fp64, fp32, bf16); wide is that of parameters and their gradients (fp64
-// for fp64, else fp32). LibTorch's headers stay in .cc files, hence the declaration of at::Tensor here. Source:
+// batch. Storage is the type of activations (fp64, fp32, bf16, fp16); wide is that of parameters and their gradients
+// (fp64 for fp64, else fp32). LibTorch's headers stay in .cc files, hence the declaration of at::Tensor here. Source:
 // docs/exact-family.md, "Forward".
 #pragma once
 
@@ -26,21 +26,30 @@ at::Tensor Fold(const at::Tensor& x, int64_t bound);
 // y = x; the gradient that arrives, summed by autograd over all uses of y, is folded: dx = fold(dy; bound).
 at::Tensor GradientFold(const at::Tensor& x, int64_t bound);
 
+// a b, in the common type of both. Sums are made in fp32 (fp64) and rounded once, in the forward and the backward pass.
+// Products of fp16 are made of fp32 copies: ATen has a loop of its own for fp16 where the processor does not know the
+// type. On such a machine that loop summed in fp32 too, but took 5 to 33 times as long as fp32 (2048 x 64 by 64 x 256,
+// 256 x 1024 by 1024 x 256, both with and without a transpose), and what another processor's fp16 sums in need not be
+// asked.
+at::Tensor Product(const at::Tensor& a, const at::Tensor& b);
+
 // y [..., out] = x [..., in] weight [in, out], with the weight converted to the type of x.
 //   x       storage
 //   weight  wide, integers that storage holds
 //   y       storage
 // dx has the type of x. dweight is wide and is a product of wide copies: it never passes through storage, which could
-// not hold it. The products sum in fp32 (fp64) inside ATen; x may be a wide tensor, then all of it is wide.
+// not hold it. x may be a wide tensor, then all of it is wide.
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
 
 class Decoder {
  public:
+  // Gradient folds are those of the loss times `loss_scale`, which storage then has to hold: who asks autograd for
+  // gradients begins with that factor, and divides what comes out by it.
   // `folds` off replaces every fold and gradient fold by the identity. What is left is an ordinary differentiable
   // function, whose gradients a test can compare with finite differences; it is not the family.
-  Decoder(const contract::ExactSpec& spec, contract::DType storage, bool folds = true);
+  Decoder(const contract::ExactSpec& spec, contract::DType storage, int64_t loss_scale, bool folds = true);
 
-  // The loss, fp64, ready for autograd.
+  // The loss itself, not scaled, fp64, ready for autograd.
   //   parameters                     wide, in canonical order
   //   tokens, labels, loss_weights   int64 [B, T], one step's global batch
   //   twice_masks                    2 · mask, [B, T, d]: of layer l after Wo at 2l, after Wd at 2l + 1; empty without
@@ -60,6 +69,7 @@ class Decoder {
 
   contract::ExactSpec spec_;
   contract::DType storage_;
+  int64_t scaled_gradient_bound_;
   bool folds_;
 };
 

@@ -8,7 +8,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -34,7 +36,7 @@ class OneThread : public testing::Environment {
 };
 const testing::Environment* const kOneThread = testing::AddGlobalTestEnvironment(new OneThread);
 
-constexpr at::ScalarType kStorageTypes[] = {at::kDouble, at::kFloat, at::kBFloat16};
+constexpr at::ScalarType kStorageTypes[] = {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf};
 
 // A small generator of the test's own (xorshift), so that no shared code decides the values.
 class Values {
@@ -122,15 +124,52 @@ TEST(GradientFold, FoldsTheSumOverAllUsesAndLeavesTheValue) {
   EXPECT_EQ(Ints(grad({(y * 3 + y * 3 + y).sum()}, {x})[0]), (std::vector<int64_t>{1, 1, 1}));
 }
 
-TEST(Linear, KeepsWeightGradientsThatBf16CannotHold) {
-  const at::Tensor x = at::full({1, 1001, 2}, 3.0, at::kBFloat16).requires_grad_(true);
-  const at::Tensor weight = FromInts({1, -1}, at::kFloat).view({2, 1}).requires_grad_(true);
-  const at::Tensor y = Linear(x, weight);
-  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
-  const std::vector<at::Tensor> gradients = grad({y.to(at::kDouble).sum() * 3}, {x, weight});
-  EXPECT_EQ(gradients[0].scalar_type(), at::kBFloat16);
-  EXPECT_EQ(gradients[1].scalar_type(), at::kFloat);
-  EXPECT_EQ(Ints(gradients[1]), (std::vector<int64_t>{9009, 9009}));
+TEST(Linear, KeepsWeightGradientsThatSixteenBitsCannotHold) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor x = at::full({1, 1001, 2}, 3.0, type).requires_grad_(true);
+    const at::Tensor weight = FromInts({1, -1}, at::kFloat).view({2, 1}).requires_grad_(true);
+    const at::Tensor y = Linear(x, weight);
+    EXPECT_EQ(y.scalar_type(), type);
+    const std::vector<at::Tensor> gradients = grad({y.to(at::kDouble).sum() * 3}, {x, weight});
+    EXPECT_EQ(gradients[0].scalar_type(), type);
+    EXPECT_EQ(gradients[1].scalar_type(), at::kFloat);
+    EXPECT_EQ(Ints(gradients[1]), (std::vector<int64_t>{9009, 9009})) << type;
+  }
+}
+
+// Rows of `terms` elements, the first half `value`, the rest -value: their sum is small, and partial sums are neither
+// small nor, in 16 bits, exact.
+at::Tensor RisingAndFalling(int64_t rows, int64_t terms, int64_t value, at::ScalarType type) {
+  const at::Tensor row = at::full({terms}, value, type);
+  row.narrow(0, terms / 2, terms - terms / 2).neg_();
+  return row.repeat({rows, 1});
+}
+
+TEST(Product, SumsInFp32WhatFp16CannotHoldOnTheWay) {
+  constexpr int64_t kTerms = 4001;
+  // 3: sums to 6000, where fp16 knows every fourth integer. 12288: sums beyond the largest number of fp16.
+  for (const int64_t value : {3, 12288}) {
+    for (const auto& [rows, cols] : {std::pair(1, 1), std::pair(1, 5), std::pair(7, 1), std::pair(65, 67)}) {
+      const at::Tensor a = RisingAndFalling(rows, kTerms, value, at::kHalf).requires_grad_(true);
+      const at::Tensor b = at::ones({cols, kTerms}, at::kHalf).t();
+      const at::Tensor c = Product(a, b);
+      EXPECT_EQ(c.scalar_type(), at::kHalf);
+      EXPECT_EQ(Ints(c.flatten()), std::vector<int64_t>(rows * cols, -value)) << rows << " x " << cols;
+      const at::Tensor stacked = Product(a.repeat({3, 2, 1, 1}), b.repeat({3, 2, 1, 1}));
+      EXPECT_EQ(Ints(stacked.flatten()), std::vector<int64_t>(6 * rows * cols, -value)) << rows << " x " << cols;
+    }
+  }
+}
+
+TEST(Product, SumsInFp32InTheBackwardPassToo) {
+  constexpr int64_t kTerms = 4001;
+  const at::Tensor a = at::ones({5, 3}, at::kHalf).requires_grad_(true);
+  const at::Tensor b = at::ones({3, kTerms}, at::kHalf).requires_grad_(true);
+  const at::Tensor dy = RisingAndFalling(5, kTerms, 3, at::kHalf);
+  const std::vector<at::Tensor> gradients = grad({Product(a, b)}, {a, b}, {dy});
+  EXPECT_EQ(gradients[0].scalar_type(), at::kHalf);
+  EXPECT_EQ(Ints(gradients[0].flatten()), std::vector<int64_t>(5 * 3, -3));
+  EXPECT_TRUE(gradients[1].equal(5 * dy.narrow(0, 0, 3)));
 }
 
 TEST(Linear, HasTheGradientsOfAMatrixProduct) {
@@ -190,18 +229,20 @@ TEST(Decoder, GradientsAreTheSameIntegersInEveryStorageType) {
        {std::tuple(3, 3, false), std::tuple(6, 2, true), std::tuple(2, 1, false)}) {
     const Example e = MakeExample(heads, kv_heads, dropout, 7);
     std::vector<std::vector<int64_t>> expected;
-    for (const auto& [storage, wide] : {std::pair(DType::kF64, at::kDouble), std::pair(DType::kF32, at::kFloat),
-                                        std::pair(DType::kBF16, at::kFloat)}) {
+    for (const auto& [storage, wide, loss_scale] :
+         {std::tuple(DType::kF64, at::kDouble, 1), std::tuple(DType::kF32, at::kFloat, 1),
+          std::tuple(DType::kBF16, at::kFloat, 1), std::tuple(DType::kF16, at::kFloat, 1),
+          std::tuple(DType::kF16, at::kFloat, 64), std::tuple(DType::kF16, at::kFloat, 256)}) {
       const std::vector<at::Tensor> leaves = Leaves(e.parameters, wide);
-      const at::Tensor loss = Loss(Decoder(e.spec, storage), e, leaves);
+      const at::Tensor loss = Loss(Decoder(e.spec, storage, loss_scale), e, leaves);
       std::vector<std::vector<int64_t>> got = {Ints(loss.view({1}))};
-      for (const at::Tensor& gradient : grad({loss}, leaves)) {
+      for (const at::Tensor& gradient : grad({loss}, leaves, {at::full_like(loss, loss_scale)})) {
         EXPECT_EQ(gradient.scalar_type(), wide);
         EXPECT_GT(gradient.ne(0).sum().item<int64_t>(), 0);
-        got.push_back(Ints(gradient));
+        got.push_back(Ints(gradient / loss_scale));
       }
       if (expected.empty()) expected = got;
-      EXPECT_EQ(got, expected) << Name(storage);
+      EXPECT_EQ(got, expected) << Name(storage) << ", loss scale " << loss_scale;
     }
   }
 }
@@ -212,7 +253,7 @@ TEST(Decoder, GradientsWithoutFoldsAreFiniteDifferences) {
   constexpr double kStep = 1e-5;
   for (const auto& [heads, kv_heads, dropout] : {std::tuple(3, 3, false), std::tuple(6, 2, true)}) {
     const Example e = MakeExample(heads, kv_heads, dropout, 11);
-    const Decoder decoder(e.spec, DType::kF64, /*folds=*/false);
+    const Decoder decoder(e.spec, DType::kF64, /*loss_scale=*/1, /*folds=*/false);
     Values values(13);
     std::vector<at::Tensor> point;
     for (const at::Tensor& p : e.parameters)
@@ -242,7 +283,7 @@ TEST(Decoder, OfEqualLogitsTheSmallestIndexIsBest) {
   e.parameters[1].fill_(1);  // P: h is 1 everywhere, while E = 0 makes all logits equal
   e.labels.fill_(4);
   const std::vector<at::Tensor> leaves = Leaves(e.parameters, at::kFloat);
-  const at::Tensor dembed = grad({Loss(Decoder(e.spec, DType::kF32), e, leaves)}, leaves)[0];
+  const at::Tensor dembed = grad({Loss(Decoder(e.spec, DType::kF32, /*loss_scale=*/1), e, leaves)}, leaves)[0];
   const std::vector<int64_t> column = Ints(dembed.select(1, 0));
   // Five weights of 1 and three of 5, divided by N = 8 and multiplied by it: 20 for best, -20 for the label.
   EXPECT_EQ(column, (std::vector<int64_t>{20, 0, 0, 0, -20, 0, 0, 0, 0, 0, 0}));

@@ -116,7 +116,7 @@ contract::EngineDescription Describe() {
   description.starts_itself = true;
   description.batch = true;
   description.families = {"exact", "gpt2"};
-  description.dtypes = {"fp64", "fp32", "bf16"};
+  description.dtypes = {"fp64", "fp32", "bf16", "fp16"};
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
@@ -132,8 +132,10 @@ void CheckSupported(const contract::Case& spec) {
           std::to_string(config.accumulation_steps), "1 in family exact");
   Require(config.zero_stage == 0, "config.zero_optimization.stage", std::to_string(config.zero_stage), "0");
   const bool stores = config.storage == contract::DType::kF32 || config.storage == contract::DType::kBF16 ||
-                      (config.storage == contract::DType::kF64 && !spec.model.is_exact());
-  Require(stores, "storage type", std::string(Name(config.storage)), "F32, BF16; F64 in family gpt2");
+                      (config.storage == contract::DType::kF64 && !spec.model.is_exact()) ||
+                      (config.storage == contract::DType::kF16 && spec.model.is_exact());
+  Require(stores, "storage type", std::string(Name(config.storage)),
+          "F32, BF16; F64 in family gpt2; F16 in family exact");
   // The lr of such a group would be 0 / 0 times its own.
   const bool scales_groups = config.schedule.kind == contract::Schedule::Kind::kWarmup &&
                              std::any_of(config.groups.begin(), config.groups.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole witness on small cases, from a case folder to the trace: fp32 and bf16 must agree in every digest, every
-// tensor must live, dumps must say what digests say, and what the engine does not do must be refused.
+// The whole witness on small cases, from a case folder to the trace: all storage types must agree in every digest,
+// every tensor must live, dumps must say what digests say, and what the engine does not do must be refused.
 #include "conformance/engines/torch_eager/run_case.h"
 
 #include <gtest/gtest.h>
@@ -109,17 +109,30 @@ double MovingShare(const std::vector<int64_t>& before, const std::vector<int64_t
   return static_cast<double>(count) / static_cast<double>(before.size());
 }
 
-TEST_F(RunCaseTest, Fp32AndBf16HaveEqualDigestsInAllStepsAndTensors) {
+struct Narrow {
+  contract::DType storage;
+  int64_t loss_scale;
+};
+constexpr Narrow kNarrow[] = {
+    {contract::DType::kBF16, 1}, {contract::DType::kF16, 1}, {contract::DType::kF16, 64}, {contract::DType::kF16, 256}};
+
+TEST_F(RunCaseTest, NarrowStorageOfAnyLossScaleHasTheDigestsOfFp32InAllStepsAndTensors) {
   for (const contract::ExactSpec& model : {Dense(), GroupedWithDropout()}) {
     for (const OptimizerKind optimizer : {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd}) {
       const std::string name = (model.dropout ? "grouped-" : "dense-") + std::string(Name(optimizer));
       const contract::CaseData fp32 = MakeCase(model, optimizer, contract::DType::kF32);
-      const contract::CaseData bf16 = MakeCase(model, optimizer, contract::DType::kBF16);
       const contract::Trace fp32_trace = contract::ReadTrace(Run(fp32, name + "-fp32"), 0);
-      const contract::Trace bf16_trace = contract::ReadTrace(Run(bf16, name + "-bf16"), 0);
-      EXPECT_EQ(bf16_trace.config.storage, contract::DType::kBF16);
       ExpectWholeTensors(fp32_trace, fp32);
-      ExpectEqualSteps(fp32_trace, bf16_trace);
+      for (const auto& [storage, loss_scale] : kNarrow) {
+        contract::CaseData data = MakeCase(model, optimizer, storage);
+        data.spec.config.loss_scale = loss_scale;
+        const std::string narrow = std::string(Name(storage)) + "-" + std::to_string(loss_scale);
+        SCOPED_TRACE(name + "-" + narrow);
+        const contract::Trace trace = contract::ReadTrace(Run(data, name + "-" + narrow), 0);
+        EXPECT_EQ(trace.config.storage, storage);
+        EXPECT_EQ(trace.config.loss_scale, loss_scale);
+        ExpectEqualSteps(fp32_trace, trace);
+      }
     }
   }
 }
@@ -202,7 +215,7 @@ TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
       [](contract::Case& c) { c.config.data_degree = 2, c.config.micro_batch_size = 3; },
       [](contract::Case& c) { c.config.accumulation_steps = 2, c.config.micro_batch_size = 3; },
       [](contract::Case& c) { c.config.zero_stage = 1; },
-      [](contract::Case& c) { c.config.storage = contract::DType::kF16; },
+      [](contract::Case& c) { c.config.storage = contract::DType::kU16; },
       [](contract::Case& c) { c.config.storage = contract::DType::kF64; },
       [](contract::Case& c) { c.perturbation.emplace(); },
       [](contract::Case& c) { c.resume = true; },
@@ -229,6 +242,16 @@ TEST(CheckSupported, TakesAccumulationInFamilyGpt2) {
   contract::RunConfig config;
   config.optimizer = OptimizerKind::kAdamW;
   EXPECT_NO_THROW(CheckSupported(MakeGpt2Case(Tiny(), config, /*steps=*/1, /*batch=*/6, /*accumulation=*/3).spec));
+}
+
+TEST(CheckSupported, TakesFp16InFamilyExactOnly) {
+  EXPECT_NO_THROW(CheckSupported(MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF16).spec));
+  contract::RunConfig config;
+  config.optimizer = OptimizerKind::kAdamW;
+  contract::Case gpt2 = MakeGpt2Case(Tiny(), config, /*steps=*/1).spec;
+  EXPECT_NO_THROW(CheckSupported(gpt2));
+  gpt2.config.storage = contract::DType::kF16;
+  EXPECT_THROW(CheckSupported(gpt2), contract::Error);
 }
 
 TEST_F(RunCaseTest, WritesNoTraceForACaseItRefuses) {

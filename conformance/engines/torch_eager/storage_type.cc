@@ -19,6 +19,8 @@ at::ScalarType ScalarTypeOf(contract::DType dtype) {
       return at::kFloat;
     case contract::DType::kBF16:
       return at::kBFloat16;
+    case contract::DType::kF16:
+      return at::kHalf;
     default:
       contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: storage type " + std::string(Name(dtype)));
   }

@@ -12,7 +12,7 @@ class Tensor;
 
 namespace plumbline::conformance::torch_eager {
 
-// A copy of x in storage type. Unsupported unless that is F64, F32 or BF16.
+// A copy of x in storage type. Unsupported unless that is F64, F32, BF16 or F16.
 at::Tensor ToStorage(const at::Tensor& x, contract::DType storage);
 
 // A copy of x in the wide type of this storage type.

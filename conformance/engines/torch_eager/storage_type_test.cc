@@ -18,7 +18,8 @@ struct Types {
 };
 constexpr Types kTypes[] = {{DType::kF64, at::kDouble, at::kDouble},
                             {DType::kF32, at::kFloat, at::kFloat},
-                            {DType::kBF16, at::kBFloat16, at::kFloat}};
+                            {DType::kBF16, at::kBFloat16, at::kFloat},
+                            {DType::kF16, at::kHalf, at::kFloat}};
 
 TEST(StorageType, HasAWideTypeThatIsFp32AtLeast) {
   for (const Types& types : kTypes) {
@@ -40,7 +41,7 @@ TEST(StorageType, IsReachedByACopySoThatAnUpdateOfMastersLeavesWeightsAlone) {
 }
 
 TEST(StorageType, OfAnotherKindIsUnsupported) {
-  for (DType type : {DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
+  for (DType type : {DType::kU16, DType::kI32, DType::kI64, DType::kU8}) {
     try {
       ToStorage(at::full({1}, 1.0), type);
       ADD_FAILURE() << "was not refused: " << contract::Name(type);

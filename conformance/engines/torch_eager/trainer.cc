@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/remainder.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -72,7 +73,7 @@ struct Trainer::State {
   State(const contract::CaseData& case_data)
       : data(case_data),
         momentum(data.spec.config.optimizer == contract::OptimizerKind::kModularMomentum),
-        decoder(data.spec.model.exact(), data.spec.config.storage) {
+        decoder(data.spec.model.exact(), data.spec.config.storage, data.spec.config.loss_scale) {
     at::set_num_threads(1);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       const int64_t rows = data.parameters[i].rows, cols = data.parameters[i].cols;
@@ -135,11 +136,13 @@ StepLoss Trainer::Forward(int64_t step) {
 }
 
 void Trainer::Backward() {
-  const std::vector<at::Tensor> gradients = torch::autograd::grad({state_->loss}, state_->weights);
+  const double loss_scale = static_cast<double>(state_->data.spec.config.loss_scale);
+  const std::vector<at::Tensor> gradients =
+      torch::autograd::grad({state_->loss}, state_->weights, {at::full_like(state_->loss, loss_scale)});
   state_->loss.reset();
   state_->gradients.clear();
   for (size_t i = 0; i < gradients.size(); ++i) {
-    state_->gradients.push_back(Integers(gradients[i], state_->data.parameters[i].name));
+    state_->gradients.push_back(Integers(gradients[i] / loss_scale, state_->data.parameters[i].name));
   }
 }
 

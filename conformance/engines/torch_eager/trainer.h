@@ -20,8 +20,9 @@ struct StepLoss {
 
 class Trainer {
  public:
-  // Storage (fp32 or bf16) is the config's; master weights and moments are int64, parameters and their gradients fp32.
-  // Keeps a reference to `data`.
+  // Storage (fp32, bf16 or fp16) is the config's; master weights and moments are int64, parameters and their gradients
+  // fp32. Gradients are made of the loss times the config's scale, and divided by it before anybody sees them. Keeps a
+  // reference to `data`.
   explicit Trainer(const contract::CaseData& data);
   ~Trainer();
   Trainer(const Trainer&) = delete;

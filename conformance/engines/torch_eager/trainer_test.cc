@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/contract/error.h"
@@ -75,30 +77,45 @@ TEST(Trainer, UpdatesFollowTheDocumentBeyondTheModuliOfTheCounter) {
   }
 }
 
-// Small cases cannot show a weight gradient that passed through bf16: every integer up to 256 survives that.
-TEST(Trainer, Bf16StorageKeepsGradientsThatBf16CannotHold) {
+struct Narrow {
+  contract::DType storage;
+  int64_t loss_scale, exact;  // every integer up to `exact` survives storage
+};
+constexpr Narrow kNarrow[] = {{contract::DType::kBF16, 1, 256},
+                              {contract::DType::kF16, 1, 2048},
+                              {contract::DType::kF16, 64, 65504 / 64},
+                              {contract::DType::kF16, 256, 65504 / 256}};
+
+// Small cases cannot show a weight gradient that passed through storage.
+TEST(Trainer, NarrowStorageKeepsGradientsThatItCannotHold) {
   contract::ExactSpec model = Dense();
   model.positions = 16;
   model.gradient_fold_bound = 8;  // T g c = 256: activations and their gradients still fit
-  const OptimizerKind optimizer = OptimizerKind::kModularMomentum;
-  const contract::CaseData fp32 = MakeTestCase(model, optimizer, contract::DType::kF32, /*steps=*/3, /*batch=*/32);
-  const contract::CaseData bf16 = MakeTestCase(model, optimizer, contract::DType::kBF16, /*steps=*/3, /*batch=*/32);
-  Trainer fp32_trainer(fp32), bf16_trainer(bf16);
-  int64_t num_unrepresentable = 0;
-  for (int64_t step = 0; step < 3; ++step) {
-    for (Trainer* trainer : {&fp32_trainer, &bf16_trainer}) {
-      trainer->Forward(step);
-      trainer->Backward();
-      trainer->Update();
+  for (const auto& [storage, loss_scale, exact] : kNarrow) {
+    SCOPED_TRACE(std::string(Name(storage)) + ", loss scale " + std::to_string(loss_scale));
+    const OptimizerKind optimizer = OptimizerKind::kModularMomentum;
+    const contract::CaseData fp32 = MakeTestCase(model, optimizer, contract::DType::kF32, /*steps=*/3, /*batch=*/1024);
+    contract::CaseData narrow = MakeTestCase(model, optimizer, storage, /*steps=*/3, /*batch=*/1024);
+    narrow.spec.config.loss_scale = loss_scale;
+    Trainer fp32_trainer(fp32), narrow_trainer(narrow);
+    int64_t num_unrepresentable = 0;
+    for (int64_t step = 0; step < 3; ++step) {
+      double fp32_loss = 0, narrow_loss = 0;
+      for (const auto& [trainer, loss] : {std::pair(&fp32_trainer, &fp32_loss), {&narrow_trainer, &narrow_loss}}) {
+        *loss = trainer->Forward(step).loss;
+        trainer->Backward();
+        trainer->Update();
+      }
+      EXPECT_EQ(fp32_loss, narrow_loss) << step;
+      for (size_t p = 0; p < fp32.parameters.size(); ++p) {
+        const std::vector<int64_t> gradient = fp32_trainer.Values(TensorKind::kGradient, p);
+        num_unrepresentable += std::count_if(gradient.begin(), gradient.end(),
+                                             [&](int64_t d) { return std::abs(d) > exact && d % 2 != 0; });
+        EXPECT_EQ(gradient, narrow_trainer.Values(TensorKind::kGradient, p)) << fp32.parameters[p].name << ", " << step;
+      }
     }
-    for (size_t p = 0; p < fp32.parameters.size(); ++p) {
-      const std::vector<int64_t> gradient = fp32_trainer.Values(TensorKind::kGradient, p);
-      num_unrepresentable +=
-          std::count_if(gradient.begin(), gradient.end(), [](int64_t d) { return std::abs(d) > 256 && d % 2 != 0; });
-      EXPECT_EQ(gradient, bf16_trainer.Values(TensorKind::kGradient, p)) << fp32.parameters[p].name << ", " << step;
-    }
+    EXPECT_GT(num_unrepresentable, 10);
   }
-  EXPECT_GT(num_unrepresentable, 10);
 }
 
 TEST(Trainer, CountsTheTokensThatWeigh) {
@@ -128,6 +145,16 @@ TEST(Trainer, RefusesAGradientThatIsNotAnInteger) {
   contract::CaseData data = MakeTestCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF32, /*steps=*/1);
   for (int32_t& u : data.batches.loss_weights)
     u = u != 0;  // 1 instead of N or 5N: the gradients are multiples of 1 / N
+  ExpectRefused(data, [](Trainer& trainer) {
+    trainer.Forward(0);
+    trainer.Backward();
+  });
+}
+
+// With this scale a gradient fold is beyond the largest number of fp16: infinity must end the run, not become a number.
+TEST(Trainer, RefusesALossScaleWhoseGradientsOverflow) {
+  contract::CaseData data = MakeTestCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF16, /*steps=*/1);
+  data.spec.config.loss_scale = 65536;
   ExpectRefused(data, [](Trainer& trainer) {
     trainer.Forward(0);
     trainer.Backward();

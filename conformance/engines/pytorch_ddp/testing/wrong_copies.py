@@ -18,9 +18,10 @@ WRONG = {
 
 
 def changed_copy(starter, engine, folder, old, new):
-    """Puts a copy of both into the new folder and returns the starter's."""
+    """Puts a copy of both, and of what the starter runs, into the new folder and returns the starter's."""
     text = pathlib.Path(engine).read_text()
     assert text.count(old) == 1, "%r occurs %d times" % (old, text.count(old))
     pathlib.Path(folder).mkdir()
     pathlib.Path(folder, "engine.py").write_text(text.replace(old, new))
+    shutil.copy(pathlib.Path(engine).with_name("cache_folder.py"), folder)
     return pathlib.Path(shutil.copy(starter, folder))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/divergence_text.h"
+#include "cli/diagnosis_totals.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,6 @@
 
 namespace plumbline::cli {
 namespace {
-
-// A hypothesis that explains less than half of the divergence leads nobody; the record keeps it.
-constexpr double kMostShown = 0.5;
 
 using reports::DefectRecord;
 using reports::DivergenceRecord;
@@ -40,43 +37,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string Where(const DivergenceRecord& divergence) {
-  std::string text = divergence.step >= 0 ? fmt::format("step {}", divergence.step) : "";
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (!divergence.quantity.empty() && divergence.quantity != "engine") {  // which has stopped, and has no values
-    add(divergence.tensor.empty() ? divergence.quantity : divergence.quantity + " of " + divergence.tensor);
-  } else if (!divergence.tensor.empty()) {
-    add(divergence.tensor);
-  }
-  if (divergence.layer >= 0) add(fmt::format("layer {}", divergence.layer));
-  if (!divergence.ranks.empty()) {
-    add(fmt::format("rank{} {}", divergence.ranks.size() > 1 ? "s" : "", fmt::join(divergence.ranks, ", ")));
-  }
-  if (!divergence.region.empty()) add(divergence.region);
-  return text;
-}
-
 }  // namespace
-
-std::string DivergenceText(const std::optional<DivergenceRecord>& divergence, const std::string& indent) {
-  if (!divergence) return "";
-  std::string text;
-  const std::string where = Where(*divergence);
-  if (!where.empty()) text += fmt::format("{}first divergence: {}\n", indent, where);
-  if (!divergence->undiagnosed.empty()) {
-    return text + fmt::format("{}no hypothesis was tested: {}\n", indent, divergence->undiagnosed);
-  }
-  const auto& hypotheses = divergence->hypotheses;
-  if (std::none_of(hypotheses.begin(), hypotheses.end(), [](const HypothesisRecord& h) { return h.fits; })) {
-    text += fmt::format("{}none of the hypotheses fits (residual above {:.2g})\n", indent, divergence->residual_limit);
-  }
-  for (const HypothesisRecord& hypothesis : hypotheses) {
-    if (!hypothesis.fits && hypothesis.residual > kMostShown) continue;
-    text += fmt::format("{}{:<9}{} (residual {:.2g}): {}\n", indent,
-                        hypothesis.fits ? "fits:" : "nearest:", hypothesis.name, hypothesis.residual, hypothesis.says);
-  }
-  return text;
-}
 
 PlaceVerdict JudgePlace(const DefectRecord& defect) {
   const std::vector<std::string> steps = NamedNumbers(defect.expect, "step");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report says of a first divergence: where it is, and which hypotheses explain it how well. And the count over
-// planted defects of how often both are what their edits say. No judgement: neither changes a verdict.
+// The count over planted defects of how often place and hypothesis of the first divergence are what their edits say.
+// No judgement: it changes no verdict.
 #pragma once
 
 #include <string>
@@ -8,9 +8,6 @@
 #include "reports/record/record.h"
 
 namespace plumbline::cli {
-
-// Lines that begin with `indent`; empty without a divergence.
-std::string DivergenceText(const std::optional<reports::DivergenceRecord>& divergence, const std::string& indent);
 
 // Whether the place is what the edit's `expect` names: every "step N", "tensor NAME" and "rank N" in it, of several
 // with "or" one each. `named` is false where it names none of them.

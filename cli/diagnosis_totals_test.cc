@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/divergence_text.h"
+#include "cli/diagnosis_totals.h"
 
 #include <gtest/gtest.h>
 
@@ -22,22 +22,6 @@ DivergenceRecord Example() {
           .undiagnosed = ""};
 }
 
-TEST(DivergenceText, SaysWhereAndWhatFits) {
-  EXPECT_EQ(DivergenceText(Example(), "  "),
-            "  first divergence: step 2, gradient of layers.1.mlp.down, layer 1, ranks 0, 3, row 1 of 5\n"
-            "  fits:    missing_rank (residual 0): a share is missing\n"
-            "  nearest: other_factor (residual 0.25): by 0.7\n");
-  EXPECT_EQ(DivergenceText(std::nullopt, "  "), "");
-}
-
-TEST(DivergenceText, SaysThatNoneFitsWithTheLimit) {
-  DivergenceRecord none = Example();
-  none.hypotheses.erase(none.hypotheses.begin());
-  EXPECT_NE(DivergenceText(none, "").find("none of the hypotheses fits (residual above 0.05)\n"), std::string::npos);
-  none.undiagnosed = "the engine stopped";
-  EXPECT_NE(DivergenceText(none, "").find("no hypothesis was tested: the engine stopped\n"), std::string::npos);
-}
-
 DefectRecord Defect(const std::string& expect) {
   DefectRecord defect;
   defect.caught = true;
@@ -46,7 +30,7 @@ DefectRecord Defect(const std::string& expect) {
   return defect;
 }
 
-TEST(DivergenceText, APlaceIsRightOnlyIfAllThatIsNamedIs) {
+TEST(DiagnosisTotals, APlaceIsRightOnlyIfAllThatIsNamedIs) {
   EXPECT_TRUE(JudgePlace(Defect("exact: gradient, step 2, tensor layers.1.mlp.down")).right);
   EXPECT_TRUE(JudgePlace(Defect("exact: step 1 or 2")).right);
   EXPECT_TRUE(JudgePlace(Defect("exact: tensor a.b or tensor layers.1.mlp.down")).right);
@@ -63,7 +47,7 @@ TEST(DivergenceText, APlaceIsRightOnlyIfAllThatIsNamedIs) {
   EXPECT_FALSE(JudgePlace(unknown).right);
 }
 
-TEST(DivergenceText, AHypothesisIsFoundIfItFitsAndNoneIsBetter) {
+TEST(DiagnosisTotals, AHypothesisIsFoundIfItFitsAndNoneIsBetter) {
   DefectRecord defect = Defect("exact: step 2");
   defect.hypothesis = "missing_rank";
   EXPECT_TRUE(FoundHypothesis(defect));
@@ -77,7 +61,7 @@ TEST(DivergenceText, AHypothesisIsFoundIfItFitsAndNoneIsBetter) {
   EXPECT_FALSE(FoundHypothesis(defect));
 }
 
-TEST(DivergenceText, TotalsCountOnlyWhatIsNamed) {
+TEST(DiagnosisTotals, TotalsCountOnlyWhatIsNamed) {
   reports::Record record;
   record.defects = {Defect("exact: step 2"), Defect("exact: step 3"), Defect("exact: anywhere"),
                     Defect("exact: step 2")};
