@@ -36,7 +36,7 @@ std::string Axis(const CaseRecord& entry, const char* name) {
 }
 
 bool IsOfValues(const std::string& check) {
-  return check == "exact" || check == "gradient" || check == "update" || check == "relation";
+  return check == "exact" || check == "gradient" || check == "bias" || check == "update" || check == "relation";
 }
 
 std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
@@ -211,7 +211,10 @@ std::string Sensitivity(const Record& record) {
   for (const CaseRecord& entry : record.cases) {
     for (const reports::CheckRecord& check : entry.checks) {
       const bool by_storage = check.name == "gradient";
-      if (!by_storage && check.name != "liveness" && check.name != "amplification" && check.name != "truth") continue;
+      if (!by_storage && check.name != "liveness" && check.name != "amplification" && check.name != "truth" &&
+          check.name != "bias") {
+        continue;
+      }
       if (check.outcome != CheckOutcome::kPass) continue;
       const std::string storage = by_storage ? Axis(entry, "storage") : "";
       if (!seen.insert(Axis(entry, "problem") + check.name + storage).second) continue;

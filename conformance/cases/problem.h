@@ -21,6 +21,9 @@ struct Problem {
   // never the optimizer, its groups, the schedule, clipping or the batch.
   contract::RunConfig plain;
   int64_t steps = 60;
+  // More than 0: no trajectory, but so many single steps, each from an initial state and a batch of its own, judged by
+  // the mean of their slopes (bias_cases.h).
+  int64_t unrelated_states = 0;
 };
 
 using AxisValues = std::vector<std::pair<std::string, std::string>>;  // axis, value

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "conformance/oracle/bias_check.h"
 #include "conformance/oracle/exact_check.h"
 #include "conformance/oracle/ledger_check.h"
 #include "conformance/oracle/memory_check.h"
@@ -247,6 +248,25 @@ void GuardSteps(const contract::ModelSpec& model, const Yardstick& yardstick, st
   }
   const Planted nan(last.loss, kNaN);
   guard.Demand("loss", "a NaN", CheckLosses(yardstick, seen).check.outcome);
+}
+
+void GuardBias(const contract::ModelSpec& model, std::span<const StepSight> truth, std::vector<StepSight> seen,
+               Guard& guard) {
+  for (const SlopeSample& sample : MeasureSlopes(model, truth, seen)) {
+    double sum = 0;
+    for (double slope : sample.slopes) sum += slope;
+    const double factor = 1 + std::copysign(kSoughtBias, sum);
+    std::vector<std::vector<double>> kept;
+    for (StepSight& sight : seen) {
+      std::vector<double>& values = sight.of(TensorKind::kGradient)[sample.tensor];
+      kept.push_back(values);
+      for (double& value : values) value *= factor;
+    }
+    guard.Demand("bias", "2^-10 of " + sample.name, CheckBias(model, truth, seen).check.outcome);
+    for (size_t s = 0; s < seen.size(); ++s) seen[s].of(TensorKind::kGradient)[sample.tensor] = std::move(kept[s]);
+    const Planted nan(seen.back().of(TensorKind::kGradient)[sample.tensor].back(), kNaN);
+    guard.Demand("bias", "a NaN", CheckBias(model, truth, seen).check.outcome);
+  }
 }
 
 void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,

@@ -47,6 +47,11 @@ void GuardExact(const contract::ModelSpec& model, const RunDigest& truth, RunDig
 void GuardSteps(const contract::ModelSpec& model, const Yardstick& yardstick, std::vector<StepSight> seen,
                 Guard& guard);
 
+// "bias": a factor of 1 +- 2^-10 in each tensor in turn, in the direction in which it is off already (against it, it is
+// found with the power that the check states, not always), and a NaN.
+void GuardBias(const contract::ModelSpec& model, std::span<const StepSight> truth, std::vector<StepSight> seen,
+               Guard& guard);
+
 // "update" after a step that was made.
 void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,
                  int64_t num_updates, StepSight after, Guard& guard);

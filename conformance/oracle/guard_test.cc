@@ -109,6 +109,34 @@ TEST(GuardSteps, SaysThatAnElementWouldNotShow) {
   EXPECT_EQ(guard.Check().detail, "gradient does not notice one element's sign");
 }
 
+// Steps of a model whose embedding is large enough to be looked at.
+std::vector<StepSight> LargeSteps(const contract::ModelSpec& model, double error) {
+  std::vector<StepSight> sights(16);
+  for (size_t s = 0; s < sights.size(); ++s) {
+    sights[s].storage = DType::kBF16;
+    ExampleNumbers numbers(s), errors(s + 100);
+    for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
+      auto& values = sights[s].of(contract::TensorKind::kGradient).emplace_back();
+      for (int64_t i = 0; i < parameter.numel(); ++i)
+        values.push_back(numbers.Normal() * (1 + error * errors.Normal()));
+    }
+  }
+  return sights;
+}
+
+TEST(GuardBias, IsNoticedInEachLargeTensorUnlessErrorsHideIt) {
+  contract::Gpt2Spec model = ExampleGpt2();
+  model.vocab = 360;  // times 12
+  const std::vector<StepSight> truth = LargeSteps(model, 0);
+  Guard guard;
+  GuardBias(model, truth, LargeSteps(model, 1e-3), guard);
+  ExpectAllNoticed(guard, 2, "bias");
+  Guard blind;
+  GuardBias(model, truth, LargeSteps(model, 0.5), blind);
+  EXPECT_EQ(blind.Check().outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(blind.Check().detail, "bias does not notice 2^-10 of embed.weight");
+}
+
 TEST(GuardUpdate, IsNoticedWithAndWithoutMoments) {
   for (bool adamw : {true, false}) {
     ExampleUpdate update;

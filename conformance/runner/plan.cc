@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "conformance/cases/bias_cases.h"
 #include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
@@ -26,6 +27,7 @@ const CaseList& LayoutsOf() {
   static const CaseList list = [] {
     CaseList all = ExactCases(kTier);
     Append(all, Gpt2Cases(kTier));
+    Append(all, BiasCases(kTier));
     return all;
   }();
   return list;
@@ -41,6 +43,7 @@ std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& o
   for (size_t i = 0; i < list.problems.size(); ++i) {
     const Problem& problem = list.problems[i];
     for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
+      if (storage != DType::kBF16 && problem.unrelated_states > 0) continue;  // a small bias is a question of bf16
       const auto config = PlainIn(problem, storage);
       if (!config) continue;
       const std::string name(contract::StorageName(storage));

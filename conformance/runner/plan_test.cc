@@ -71,6 +71,22 @@ TEST(MakePlan, FiltersByShellPattern) {
   EXPECT_TRUE(MakePlan(Select(selection)).cases.empty());
 }
 
+TEST(MakePlan, LooksForASmallBiasInBf16WithEngineAndWitnessButNotInTheSmokeTier) {
+  for (const Tier tier : {Tier::kSmoke, Tier::kFull, Tier::kNightly}) {
+    PlanOptions options;
+    options.tier = tier;
+    std::set<Role> roles;
+    const Plan plan = MakePlan(options);
+    for (const PlannedCase& entry : plan.cases) {
+      if (plan.list.problems[static_cast<size_t>(entry.problem)].unrelated_states == 0) continue;
+      EXPECT_TRUE(entry.id.starts_with("gpt2/bias/")) << entry.id;
+      EXPECT_EQ(entry.spec.config.storage, contract::DType::kBF16) << entry.id;
+      roles.insert(entry.role);
+    }
+    EXPECT_EQ(roles, tier == Tier::kSmoke ? std::set<Role>{} : (std::set<Role>{Role::kCandidate, Role::kWitness}));
+  }
+}
+
 TEST(MakePlan, LeavesTheWitnessOutForAForeignEngine) {
   PlanOptions options;
   options.with_witness = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/truths.h"
 
+#include "conformance/runner/bias_trial.h"
 #include "conformance/runner/real_trial.h"
 
 namespace plumbline::conformance {
@@ -11,6 +12,8 @@ Truths::Truths(const CaseList& list, const std::set<int>& problems, const PlanOp
     const Problem& problem = list.problems[static_cast<size_t>(index)];
     if (problem.model.is_exact()) {
       exact_[index] = std::make_unique<ExactTruthTask>(problem, options);
+    } else if (problem.unrelated_states > 0) {
+      bias_[index] = std::make_unique<BiasTruth>(problem, options);
     } else {
       real_[index] = std::make_unique<RealTruth>(problem, options, source);
     }
@@ -27,11 +30,16 @@ void Truths::ScheduleRest(const Engine& reference, const Engine& plain, Schedule
     schedule.Add(plain.program, plain.description, truth->plain_lines());
     schedule.Add(reference.program, reference.description, truth->truth_lines());
   }
+  for (auto& [problem, truth] : bias_) {
+    for (RunTask* task : truth->witness_tasks()) schedule.Add(plain.program, plain.description, {task}, /*keep=*/false);
+    schedule.Add(reference.program, reference.description, {&truth->reference_task()}, /*keep=*/false);
+  }
   for (auto& [problem, truth] : exact_) schedule.Add(reference.program, reference.description, {truth.get()});
 }
 
 void Truths::Finish() {
   for (auto& [problem, truth] : real_) truth->Finish();
+  for (auto& [problem, truth] : bias_) truth->Finish();
   for (auto& [problem, truth] : exact_) truth->Finish();
 }
 
@@ -39,6 +47,9 @@ std::unique_ptr<Trial> Truths::MakeTrial(const PlannedCase& entry,
                                          const contract::EngineDescription& description) const {
   if (entry.spec.model.is_exact()) {
     return std::make_unique<ExactTrial>(entry.spec, description, *exact_.at(entry.problem));
+  }
+  if (const auto bias = bias_.find(entry.problem); bias != bias_.end()) {
+    return std::make_unique<BiasTrial>(entry.spec, description, *bias->second);
   }
   return std::make_unique<RealTrial>(entry.spec, description, *real_.at(entry.problem));
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "conformance/cases/problem.h"
+#include "conformance/runner/bias_truth.h"
 #include "conformance/runner/exact_trial.h"
 #include "conformance/runner/plan.h"
 #include "conformance/runner/real_truth.h"
@@ -28,7 +29,7 @@ class Truths {
   Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options,
          const contract::TokenSource& source);
 
-  bool NeedsPlainEngine() const { return !real_.empty(); }
+  bool NeedsPlainEngine() const { return !real_.empty() || !bias_.empty(); }
 
   // Phase one, then phase two when its runs are over, then Finish when those are.
   void ScheduleTrajectories(const Engine& reference, Schedule& schedule);
@@ -41,6 +42,7 @@ class Truths {
  private:
   std::map<int, std::unique_ptr<ExactTruthTask>> exact_;  // by problem
   std::map<int, std::unique_ptr<RealTruth>> real_;
+  std::map<int, std::unique_ptr<BiasTruth>> bias_;
 };
 
 }  // namespace plumbline::conformance

@@ -319,6 +319,9 @@ class Verification {
     std::vector<ShrinkSubject> subjects;
     for (size_t i = 0; i < plan_.cases.size(); ++i) {
       if (plan_.cases[i].role != Role::kCandidate || !trials_[i]) continue;
+      // A bias shows only in many large steps: nothing smaller would fail for the same reason.
+      const Problem& problem = plan_.list.problems[static_cast<size_t>(plan_.cases[i].problem)];
+      if (problem.unrelated_states > 0) continue;
       subjects.push_back({&plan_.cases[i], JudgeTrial(*trials_[i]), &record.cases[i].shrunk});
     }
     const auto progress = [&](const std::string& id, int64_t tried, double left_s) {
