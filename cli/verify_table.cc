@@ -35,7 +35,7 @@ std::string Axis(const CaseRecord& entry, const char* name) {
 }
 
 bool IsOfValues(const std::string& check) {
-  return check == "exact" || check == "gradient" || check == "update" || check == "relation";
+  return check == "exact" || check == "gradient" || check == "update" || check == "relation" || check == "metamorphic";
 }
 
 std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {
