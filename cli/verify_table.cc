@@ -36,7 +36,8 @@ std::string Axis(const CaseRecord& entry, const char* name) {
 }
 
 bool IsOfValues(const std::string& check) {
-  return check == "exact" || check == "gradient" || check == "bias" || check == "update" || check == "relation";
+  constexpr std::string_view kNames[] = {"exact", "gradient", "bias", "update", "relation", "metamorphic"};
+  return std::find(std::begin(kNames), std::end(kNames), check) != std::end(kNames);
 }
 
 std::map<std::pair<std::string, std::string>, Row> Rows(const Record& record) {

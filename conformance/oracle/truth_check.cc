@@ -62,11 +62,12 @@ class TruthChecker {
 
 }  // namespace
 
-double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch) {
-  constexpr double kUnitRoundoff = 0x1p-53;
+double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_roundoff) {
   const int64_t lengths = batch * model.positions + model.width + model.hidden + model.vocab;
-  return 2 * kUnitRoundoff * static_cast<double>(model.layers * lengths);
+  return 2 * unit_roundoff * static_cast<double>(model.layers * lengths);
 }
+
+double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch) { return SumTolerance(model, batch, 0x1p-53); }
 
 RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
                       std::span<const StepSight> witness) {

@@ -13,9 +13,12 @@
 
 namespace plumbline::conformance {
 
-// How far two sums of the same numbers may differ, in units of the largest: with u = 2^-53, n sums of n terms each lead
-// to at most 2 n u to first order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2). n is
-// taken as layers x (tokens of the batch + width + hidden + vocabulary): the lengths of all sums on a path.
+// How far two sums of the same numbers may differ, in units of the largest, at unit roundoff u: n sums of n terms each
+// lead to at most 2 n u to first order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2). n
+// is taken as layers x (tokens of the batch + width + hidden + vocabulary): the lengths of all sums on a path.
+double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_roundoff);
+
+// That of fp64.
 double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch);
 
 // "truth": loss and gradients, step by step. Parallel vectors.

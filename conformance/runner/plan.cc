@@ -58,12 +58,24 @@ std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& o
   return cases;
 }
 
+std::vector<PlannedCase> RelationCases(const CaseList& list, const PlanOptions& options) {
+  std::vector<PlannedCase> cases;
+  for (const auto& [relation, spec] : MetamorphicCases(list, options.tier)) {
+    const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
+    contract::Case whole = CaseOf(problem, spec.id, spec.config, options);
+    whole.steps = MetamorphicSteps(relation, problem);
+    cases.push_back({spec.id, Role::kCandidate, spec.problem, std::move(whole), spec.axes, relation});
+  }
+  return cases;
+}
+
 std::vector<PlannedCase> AllCases(const CaseList& list, const PlanOptions& options) {
   std::vector<PlannedCase> all;
   for (const CaseSpec& spec : list.cases) {
     const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
     all.push_back({spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
   }
+  for (PlannedCase& entry : RelationCases(list, options)) all.push_back(std::move(entry));
   if (!options.with_witness) return all;
   for (PlannedCase& witness : WitnessCases(list, options)) all.push_back(std::move(witness));
   return all;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/cases/metamorphic_cases.h"
 #include "conformance/cases/problem.h"
 #include "conformance/cases/tier.h"
 #include "conformance/contract/case_file.h"
@@ -32,6 +33,7 @@ struct PlannedCase {
   int problem = 0;
   contract::Case spec;  // of family gpt2 the whole trajectory (real_runs.h)
   AxisValues axes;
+  std::optional<MetamorphicRelation> relation = std::nullopt;  // judged by it alone: no truth is needed
 };
 
 struct Plan {

@@ -2,12 +2,14 @@
 #include "conformance/runner/truths.h"
 
 #include "conformance/runner/bias_trial.h"
+#include "conformance/runner/metamorphic_trial.h"
 #include "conformance/runner/real_trial.h"
 
 namespace plumbline::conformance {
 
 Truths::Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options,
-               const contract::TokenSource& source) {
+               const contract::TokenSource& source)
+    : source_(source) {
   for (int index : problems) {
     const Problem& problem = list.problems[static_cast<size_t>(index)];
     if (problem.model.is_exact()) {
@@ -45,6 +47,9 @@ void Truths::Finish() {
 
 std::unique_ptr<Trial> Truths::MakeTrial(const PlannedCase& entry,
                                          const contract::EngineDescription& description) const {
+  if (entry.relation) {
+    return std::make_unique<MetamorphicTrial>(*entry.relation, entry.spec, description, source_);
+  }
   if (entry.spec.model.is_exact()) {
     return std::make_unique<ExactTrial>(entry.spec, description, *exact_.at(entry.problem));
   }

@@ -36,10 +36,11 @@ class Truths {
   void ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule);
   void Finish();
 
-  // After Finish.
+  // After Finish. A case that is judged by a relation needs no truth.
   std::unique_ptr<Trial> MakeTrial(const PlannedCase& entry, const contract::EngineDescription& description) const;
 
  private:
+  const contract::TokenSource& source_;
   std::map<int, std::unique_ptr<ExactTruthTask>> exact_;  // by problem
   std::map<int, std::unique_ptr<RealTruth>> real_;
   std::map<int, std::unique_ptr<BiasTruth>> bias_;

@@ -125,9 +125,12 @@ class Verification {
     }
   }
 
+  // Those that need a truth.
   std::set<int> Problems() const {
     std::set<int> problems;
-    for (const PlannedCase& entry : plan_.cases) problems.insert(entry.problem);
+    for (const PlannedCase& entry : plan_.cases) {
+      if (!entry.relation) problems.insert(entry.problem);
+    }
     for (const DefectRun& defect : defects_) {
       for (const PlannedCase& entry : defect_cases_.at(defect.listed.family)) problems.insert(entry.problem);
     }
@@ -314,11 +317,12 @@ class Verification {
     }
   }
 
-  // Of the engine under test only: the twin's failures are run by --self-test, the witness's show in every truth.
+  // Of the engine under test only: the twin's failures are run by --self-test, the witness's show in every truth. A
+  // case file is judged by a truth, so a relation that does not hold is no case of one.
   void MakeSmaller(const Truths& truths, reports::Record& record) {
     std::vector<ShrinkSubject> subjects;
     for (size_t i = 0; i < plan_.cases.size(); ++i) {
-      if (plan_.cases[i].role != Role::kCandidate || !trials_[i]) continue;
+      if (plan_.cases[i].role != Role::kCandidate || plan_.cases[i].relation || !trials_[i]) continue;
       // A bias shows only in many large steps: nothing smaller would fail for the same reason.
       const Problem& problem = plan_.list.problems[static_cast<size_t>(plan_.cases[i].problem)];
       if (problem.unrelated_states > 0) continue;

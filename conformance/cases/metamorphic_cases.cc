@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/metamorphic_cases.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::DType;
+
+// Every step is compared, so that more of them only repeat what one shows; a moment or a counter needs a few.
+constexpr int64_t kExactSteps = 20;
+
+// For each problem and relation.
+size_t MostLayouts(Tier tier) {
+  switch (tier) {
+    case Tier::kSmoke:
+      return 1;
+    case Tier::kFull:
+      return 3;
+    case Tier::kNightly:
+      return 8;
+  }
+  return 1;
+}
+
+bool HasDropout(const contract::ModelSpec& model) {
+  return model.is_exact() ? model.exact().dropout : model.gpt2().dropout > 0;
+}
+
+std::string& AxisOf(CaseSpec& spec, const std::string& name) {
+  return std::find_if(spec.axes.begin(), spec.axes.end(), [&](const auto& axis) { return axis.first == name; })->second;
+}
+
+// The layout's name ends with the storage.
+CaseSpec InFp32(CaseSpec spec) {
+  constexpr std::string_view kName = "fp32";
+  std::string& storage = AxisOf(spec, "storage");
+  spec.id.replace(spec.id.size() - storage.size(), storage.size(), kName);
+  storage = kName;
+  spec.config.storage = DType::kF32;
+  return spec;
+}
+
+MetamorphicCase MakeCase(MetamorphicRelation relation, CaseSpec spec) {
+  const std::string name(Name(relation));
+  spec.id.insert(spec.id.rfind('/') + 1, "metamorphic-" + name + "-");
+  spec.axes.emplace_back("relation", name);
+  return {relation, std::move(spec)};
+}
+
+// Of one problem, those with several ranks and micro-batches, each once.
+std::vector<CaseSpec> LayoutsOf(const CaseList& list, int problem) {
+  const bool is_exact = list.problems[static_cast<size_t>(problem)].model.is_exact();
+  std::vector<CaseSpec> layouts;
+  std::set<std::string> ids;
+  for (const CaseSpec& entry : list.cases) {
+    if (entry.problem != problem || entry.config.data_degree < 2 || entry.config.accumulation_steps < 2) continue;
+    CaseSpec spec = is_exact ? entry : InFp32(entry);
+    if (ids.insert(spec.id).second) layouts.push_back(std::move(spec));
+  }
+  return layouts;
+}
+
+}  // namespace
+
+std::string_view Name(MetamorphicRelation relation) {
+  switch (relation) {
+    case MetamorphicRelation::kPermuted:
+      return "permuted";
+    case MetamorphicRelation::kRelabelled:
+      return "relabelled";
+    case MetamorphicRelation::kSplit:
+      return "split";
+    case MetamorphicRelation::kScaled:
+      return "scaled";
+    case MetamorphicRelation::kAccumulated:
+      return "accumulated";
+  }
+  return "";
+}
+
+bool HoldsFor(MetamorphicRelation relation, const contract::ModelSpec& model, const contract::RunConfig& config) {
+  switch (relation) {
+    case MetamorphicRelation::kPermuted:
+    case MetamorphicRelation::kRelabelled:
+      return !HasDropout(model);
+    case MetamorphicRelation::kSplit:
+      return true;
+    case MetamorphicRelation::kScaled:
+      return !model.is_exact();
+    case MetamorphicRelation::kAccumulated:
+      return config.micro_batch_size % 2 == 0;
+  }
+  return false;
+}
+
+std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier) {
+  constexpr int64_t kNumStages = 4;
+  std::vector<MetamorphicCase> cases;
+  int64_t turn = 0;
+  for (size_t problem = 0; problem < list.problems.size(); ++problem) {
+    const std::vector<CaseSpec> layouts = LayoutsOf(list, static_cast<int>(problem));
+    for (MetamorphicRelation relation : kMetamorphicRelations) {
+      std::vector<CaseSpec> open;
+      for (const CaseSpec& spec : layouts) {
+        if (HoldsFor(relation, list.problems[problem].model, spec.config)) open.push_back(spec);
+      }
+      for (size_t i = 0; i < MostLayouts(tier) && !open.empty(); ++i, ++turn) {
+        // The stage whose turn it is, or the nearest above that some layout has.
+        const auto next = std::min_element(open.begin(), open.end(), [&](const CaseSpec& a, const CaseSpec& b) {
+          const auto distance = [&](const CaseSpec& spec) {
+            return (spec.config.zero_stage - turn % kNumStages + kNumStages) % kNumStages;
+          };
+          return distance(a) < distance(b);
+        });
+        cases.push_back(MakeCase(relation, *next));
+        open.erase(next);
+      }
+    }
+  }
+  return cases;
+}
+
+int64_t MetamorphicSteps(MetamorphicRelation relation, const Problem& problem) {
+  // Real runs differ by rounding and drift apart; the halves of a split batch train two other models.
+  if (!problem.model.is_exact() || relation == MetamorphicRelation::kSplit) return 1;
+  return std::min(problem.steps, kExactSteps);
+}
+
+}  // namespace plumbline::conformance
