@@ -243,7 +243,8 @@ conformance::VerifyOptions VerifyOptionsOf(const Options& options) {
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
   verify.all_defects = options.self_test || verify.plan.tier != conformance::Tier::kSmoke;
   verify.run_cases = !options.self_test;
-  verify.first_kill = options.first_kill;
+  // A smoke run shows that defects are caught, not by how many checks: that is what --self-test is for.
+  verify.first_kill = options.first_kill || (verify.run_cases && verify.plan.tier == conformance::Tier::kSmoke);
   if (!options.mutants.empty()) TryMutants(options, verify);
   verify.require = options.require;
   verify.expected_unsupported = options.expect_unsupported;
@@ -357,7 +358,7 @@ Command AddVerify(CLI::App& app) {
   mutants->needs("--mutant-engine");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
   command->add_flag("--first-kill", options->first_kill,
-                    "Try a planted defect on no more cases once a check that is meant for it has caught it");
+                    "Try a planted defect on no more cases once a check that is meant for it has caught it (as tier smoke does)");
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
   command->add_flag("--json", options->json,
                     "Print JSON only: the record, or what --list or --coverage print (docs/formats.md)");

@@ -111,30 +111,6 @@ TEST(RunCase, SgdAndNoDropoutDoToo) {
   ExpectEqualToPlain(OptimizerKind::kModularSgd, false, layouts);
 }
 
-TEST(RunCase, TheLossScaleOfFp16ChangesNoBit) {
-  const CaseData plain = MakeCase({});
-  const Combined expected = Combine(RunInFreshFolders(plain), plain);
-  for (const int64_t zero_stage : {0, 1, 2, 3}) {
-    for (const int64_t loss_scale : {1, 2, 256}) {
-      CaseData data = MakeCase({3, zero_stage, 2, DType::kF16, 200});
-      data.spec.config.loss_scale = loss_scale;
-      EXPECT_EQ(Combine(RunInFreshFolders(data), data), expected) << "stage " << zero_stage << ", scale " << loss_scale;
-    }
-  }
-}
-
-TEST(RunCase, AScaleThatOverflowsFp16EndsTheRunWithTensorAndStep) {
-  CaseData data = MakeCase({2, 1, 2, DType::kF16, 200});
-  data.spec.config.loss_scale = int64_t{1} << 15;
-  try {
-    RunInFreshFolders(data);
-    FAIL() << "gradients beyond 65504 were taken";
-  } catch (const contract::Error& error) {
-    EXPECT_NE(std::string(error.what()).find("not an integer of at most 2^24, in step 0 on rank"), std::string::npos)
-        << error.what();
-  }
-}
-
 TEST(RunCase, MoreRanksThanAlignmentUnitsOfATensorStillCover) {
   ExpectEqualToPlain(OptimizerKind::kModularMomentum, false,
                      {{12, 2, 1, DType::kF32, 1},

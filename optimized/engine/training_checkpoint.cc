@@ -49,7 +49,9 @@ std::string SizesText(const contract::ModelSpec& model) {
 }
 
 CheckpointIdentity Identity(const contract::CaseData& data) {
-  CheckpointIdentity identity{contract::ToJson(data.spec.config), SizesText(data.spec.model), data.spec.seed};
+  contract::RunConfig config = data.spec.config;
+  config.loss_scale = 1;  // no number that is saved depends on it
+  CheckpointIdentity identity{contract::ToJson(config), SizesText(data.spec.model), data.spec.seed};
   for (const contract::ParameterSpec& parameter : data.parameters) {
     identity.model += parameter.name + " [" + std::to_string(parameter.rows) + ", " + std::to_string(parameter.cols) +
                       "]" + (parameter.frozen ? " frozen" : "") + "\n";
