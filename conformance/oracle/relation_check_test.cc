@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <limits>
 
 #include "conformance/oracle/real_check.h"
@@ -93,6 +94,50 @@ TEST(CompareBitwise, TakesNumbersThatAreNotFiniteForTheSame) {
   RunDigest run = ExampleRun();
   run.steps[0].loss = run.steps[0].real->gradient_norm = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(CompareBitwise("run to run", ExampleGpt2(), run, run).check.outcome, CheckOutcome::kPass);
+}
+
+// The example run, with one more fp32 element of this value in a weight of its last step.
+RunDigest RunWith(float value) {
+  RunDigest run = ExampleRun();
+  run.steps.back().tensors[static_cast<int>(TensorKind::kWeight)][1].AddBits(6, std::bit_cast<uint32_t>(value));
+  return run;
+}
+
+TEST(CompareBitwise, TellsZerosDenormalsAndNaNsOfOtherBitsApart) {
+  constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto other_nan = std::bit_cast<float>(std::bit_cast<uint32_t>(nan) ^ 1);
+  const float values[] = {0.0f, -0.0f, kDenormal, -kDenormal, 2 * kDenormal, nan, -nan, other_nan};
+  for (const float& a : values) {
+    for (const float& b : values) {
+      const RealResult result = CompareBitwise("run to run", ExampleGpt2(), RunWith(a), RunWith(b));
+      EXPECT_EQ(result.check.outcome, &a == &b ? CheckOutcome::kPass : CheckOutcome::kFail) << a << " and " << b;
+    }
+  }
+}
+
+TEST(CompareBitwise, FindsOneBitInTenMillionElements) {
+  constexpr int64_t kElements = 10'000'019;  // a prime
+  contract::Digest whole;
+  for (int64_t i = 0; i < kElements; ++i) whole.AddBits(i, contract::Mix(static_cast<uint64_t>(i)) >> 32);
+  RunDigest expected = ExampleRun();
+  expected.steps[1].tensors[static_cast<int>(TensorKind::kMaster)][2] = whole;
+  EXPECT_EQ(CompareBitwise("big", ExampleGpt2(), expected, expected).check.outcome, CheckOutcome::kPass);
+  for (int64_t element : {int64_t{0}, int64_t{1}, kElements / 2, kElements - 1}) {
+    for (int bit : {0, 22, 31}) {
+      // Digests are sums: an element's part is taken out, and put back with one bit changed.
+      const uint64_t bits = contract::Mix(static_cast<uint64_t>(element)) >> 32;
+      contract::Digest before, after;
+      before.AddBits(element, bits);
+      after.AddBits(element, bits ^ (uint64_t{1} << bit));
+      RunDigest seen = expected;
+      seen.steps[1].tensors[static_cast<int>(TensorKind::kMaster)][2].hash += after.hash - before.hash;
+      const RealResult result = CompareBitwise("big", ExampleGpt2(), expected, seen);
+      ASSERT_TRUE(result.divergence) << element << " " << bit;
+      EXPECT_EQ(result.divergence->quantity, contract::Name(TensorKind::kMaster));
+      EXPECT_EQ(result.divergence->step, 4);
+    }
+  }
 }
 
 TEST(CompareBitwise, FailsOnOtherStepsAndIsVacuousWithoutAny) {
