@@ -357,8 +357,9 @@ Command AddVerify(CLI::App& app) {
       ->needs(mutants);
   mutants->needs("--mutant-engine");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
-  command->add_flag("--first-kill", options->first_kill,
-                    "Try a planted defect on no more cases once a check that is meant for it has caught it (as tier smoke does)");
+  command->add_flag(
+      "--first-kill", options->first_kill,
+      "Try a planted defect on no more cases once a check that is meant for it has caught it (as tier smoke does)");
   command->add_flag("--keep", options->keep, "Keep the folders of all cases, not only of failed ones");
   command->add_flag("--json", options->json,
                     "Print JSON only: the record, or what --list or --coverage print (docs/formats.md)");
