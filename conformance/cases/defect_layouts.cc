@@ -37,7 +37,7 @@ std::vector<DefectLayout> Gpt2Layouts() {
       {"untied-sgd", "4", "0", "3", "at", "on", "bf16"},
       {"untied-sgd", "4", "3", "1", "all", "off", "fp32"},
       {"tied-adamw", "4", "3strict", "3", "below", "on", "fp32"},
-      {"steep-sgd", "2", "1", "3", "above", "on", "fp32"},
+      {"frozen-momentum", "2", "0", "3", "above", "on", "fp32"},
   };
 }
 

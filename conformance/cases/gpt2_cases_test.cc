@@ -60,16 +60,7 @@ TEST(Gpt2Cases, HaveTheProblemsThatRealEnginesGetWrong) {
   }));
 }
 
-// Without the largest taken off first, a float's exponential is infinite from 88.8 on.
-TEST(Gpt2Cases, HaveScoresThatOverflowAnExponentialAndRowsLongerThanItsLanes) {
-  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) {
-    const double score_deviation = static_cast<double>(model.width) * model.initializer_range * model.initializer_range;
-    return score_deviation > 88.8 / 5 && model.positions > 16;
-  }));
-}
-
-TEST(Gpt2Cases, HaveVectorsThatFillWhatMemoryIsAlignedToAndAFrozenOneOfOneMore) {
-  EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return model.width % 32 == 0; }));
+TEST(Gpt2Cases, HaveAFrozenVectorOfOneElementMoreThanMemoryIsAlignedTo) {
   EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) {
     const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
     return std::any_of(parameters.begin(), parameters.end(), [](const contract::ParameterSpec& parameter) {

@@ -139,10 +139,6 @@ std::vector<Constraint> Constraints() {
            [](const RunConfig& config, const LayoutScale& scale) {
              return config.storage != DType::kF16 || scale.fp16_loss_scale > 0;
            }},
-          {"the roundings of scores so large would hide a gradient in bf16",
-           [](const RunConfig& config, const LayoutScale& scale) {
-             return config.storage != DType::kBF16 || !scale.steep_scores;
-           }},
           {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
              return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
            }}};
@@ -251,20 +247,7 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
   return list;
 }
 
-namespace {
-
-bool HasSteepScores(const contract::ModelSpec& model) {
-  constexpr double kSteepRange = 0.5;
-  return !model.is_exact() && model.gpt2().initializer_range >= kSteepRange;
-}
-
-bool FitsIntegersOfBf16(const contract::ModelSpec& model) {
-  return !model.is_exact() || model.exact().weight_bound == 1;
-}
-
-}  // namespace
-
-bool FitsBf16(const contract::ModelSpec& model) { return FitsIntegersOfBf16(model) && !HasSteepScores(model); }
+bool FitsBf16(const contract::ModelSpec& model) { return !model.is_exact() || model.exact().weight_bound == 1; }
 
 int64_t Fp16LossScale(const contract::ModelSpec& model) {
   if (!model.is_exact()) return 0;
@@ -286,9 +269,8 @@ std::optional<RunConfig> PlainIn(const Problem& problem, DType storage) {
 
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection) {
   LayoutScale scale;
-  scale.fits_bf16 = FitsIntegersOfBf16(model);
+  scale.fits_bf16 = FitsBf16(model);
   scale.fp16_loss_scale = Fp16LossScale(model);
-  scale.steep_scores = HasSteepScores(model);
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
     if (!parameter.frozen) scale.trained_elems += parameter.numel();
     if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();

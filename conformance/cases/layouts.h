@@ -21,11 +21,9 @@ struct LayoutScale {
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
   int64_t fp16_loss_scale = 0;  // 0: fp16 does not fit
-  bool steep_scores = false;    // weights so large that a row of scores has one that outweighs all others
 };
 
-// Whether a problem can be judged in bf16: bf16 holds all values that the family's bounds allow
-// (docs/exact-mode.md, "Parameters"), and in a real family its roundings do not hide gradients.
+// Whether the bounds leave values that bf16 holds (docs/exact-mode.md, "Parameters"). Real families always fit.
 bool FitsBf16(const contract::ModelSpec& model);
 // The loss scale of fp16: so large that gradients accumulated in fp16 overflow, and all else does not. 0: does not fit.
 int64_t Fp16LossScale(const contract::ModelSpec& model);

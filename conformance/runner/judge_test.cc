@@ -75,6 +75,19 @@ TEST(Judge, PrefersAFailureToVacuous) {
   EXPECT_EQ(JudgeExact(ExampleCase(1), truth, seen).verdict, Verdict::kFail);
 }
 
+// Otherwise a right engine whose sums round would be accused.
+TEST(Judge, DemandsNothingOfTheNumbersWhereTheCertificateDoesNotHold) {
+  Truth truth = LiveTruth();
+  truth.certificate.quantities["stored"].max = 1e9;
+  Observation seen = Seen();
+  seen.run->steps.at(0).loss += 1;
+  EXPECT_EQ(JudgeExact(ExampleCase(1), LiveTruth(), seen).verdict, Verdict::kFail);
+  EXPECT_EQ(JudgeExact(ExampleCase(1), truth, seen).verdict, Verdict::kVacuous);
+  // An engine may end with the words that a gradient is no integer; one that crashes is wrong all the same.
+  EXPECT_EQ(JudgeExact(ExampleCase(1), truth, Seen(CaseOutcome::Kind::kError)).verdict, Verdict::kVacuous);
+  EXPECT_EQ(JudgeExact(ExampleCase(1), truth, Seen(CaseOutcome::Kind::kCrashed)).verdict, Verdict::kError);
+}
+
 TEST(Judge, FailsWhenAnyCheckOfTheTracesFailed) {
   for (size_t check = 0; check < Seen().checks.size(); ++check) {
     Observation seen = Seen();
