@@ -62,6 +62,17 @@ bool AllFinite(const std::vector<GradientRegion>& regions, Sights sights) {
   return true;
 }
 
+// Whether a plain engine's gradient of the region is mere rounding: then a zero in it is one by chance.
+bool IsNoise(const GradientRegion& region, const std::vector<double>& truth, const std::vector<double>& plain) {
+  double squares = 0;
+  double error_squares = 0;
+  ForEachElement(region, [&](size_t i) {
+    squares += truth[i] * truth[i];
+    error_squares += (plain[i] - truth[i]) * (plain[i] - truth[i]);
+  });
+  return error_squares > 0 && error_squares >= squares;
+}
+
 // A value whose class is wrong, as the text of a finding: not finite, or not zero where truth and both plain engines
 // are exactly zero (a sum without terms is zero in every order).
 std::string WrongClass(const GradientRegion& region, const Yardstick& yardstick, size_t step, const StepSight& sight) {
@@ -69,10 +80,11 @@ std::string WrongClass(const GradientRegion& region, const Yardstick& yardstick,
   const std::vector<double>& truth = Gradient(yardstick.truth[step], region);
   const std::vector<double>& plain = Gradient(yardstick.plain[step], region);
   const std::vector<double>& other = Gradient(yardstick.other_plain[step], region);
+  const bool noise = IsNoise(region, truth, plain);
   std::string finding;
   ForEachElement(region, [&](size_t i) {
     if (!finding.empty()) return;
-    const bool zero = truth[i] == 0 && plain[i] == 0 && other[i] == 0;
+    const bool zero = !noise && truth[i] == 0 && plain[i] == 0 && other[i] == 0;
     if (std::isfinite(values[i]) && (!zero || values[i] == 0)) return;
     finding = "element " + std::to_string(i) + " is " + Text(values[i]) + "; the truth is " + Text(truth[i]);
     if (zero) finding += ", and so are both plain engines";
