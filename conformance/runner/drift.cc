@@ -26,8 +26,7 @@ RealStart Disturbed(const RealStart& start, contract::DType storage, uint64_t se
 DriftTask::DriftTask(const Problem& problem, const PlanOptions& options, contract::DType storage,
                      const RealStart& start, const contract::EngineDescription& plain)
     : description_(plain), losses_(kNumDriftRuns) {
-  const std::string name =
-      "truth/" + problem.name + (storage == contract::DType::kBF16 ? "/drift-bf16-" : "/drift-fp32-");
+  const std::string name = "truth/" + problem.name + "/drift-" + std::string(contract::StorageName(storage)) + "-";
   for (int number = 0; number < kNumDriftRuns; ++number) {
     const contract::RunConfig layout =
         number % 2 == 0 ? PlainLayout(problem, storage) : OtherPlainLayout(problem, storage);

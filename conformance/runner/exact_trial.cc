@@ -92,20 +92,18 @@ Judgement WithResumed(Judgement judgement, const contract::ModelSpec& model, con
 }
 
 Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Observation& seen) {
-  const bool engine_says = seen.outcome.kind == CaseOutcome::Kind::kError;
-  if (seen.outcome.kind != CaseOutcome::Kind::kOk && !engine_says) return FromOutcome(seen.outcome);
+  const reports::CheckRecord certificate =
+      CheckCertificate(truth.certificate, spec.config.storage, spec.config.loss_scale);
+  const bool certified = certificate.outcome == reports::CheckOutcome::kPass;
+  // Where a right engine may round nothing is demanded, not even that it goes on.
+  const bool may_stop = seen.outcome.kind == CaseOutcome::Kind::kError && truth.error.empty() && !certified;
+  if (seen.outcome.kind != CaseOutcome::Kind::kOk && !may_stop) return FromOutcome(seen.outcome);
   Judgement judgement;
   if (!truth.error.empty()) {
-    if (engine_says) return FromOutcome(seen.outcome);
     judgement.no_truth = true;
     judgement.message = "the reference gave no truth: " + truth.error;
     return judgement;
   }
-  // Where a right engine may round nothing is demanded, not even that it goes on.
-  const reports::CheckRecord certificate =
-      CheckCertificate(truth.certificate, spec.config.storage, spec.config.loss_scale);
-  const bool certified = certificate.outcome == reports::CheckOutcome::kPass;
-  if (engine_says && certified) return FromOutcome(seen.outcome);
   judgement.checks = seen.checks;
   if (seen.run && certified) {
     ExactResult exact = CompareExactly(spec.model, truth.run, *seen.run);

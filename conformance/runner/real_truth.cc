@@ -145,7 +145,7 @@ void RealTruth::MakeLines(const contract::EngineDescription& plain) {
                                           Starts(starts));
   };
   for (DType storage : kStorages) {
-    const std::string type = storage == DType::kBF16 ? "-bf16" : "-fp32";
+    const std::string type = "-" + std::string(contract::StorageName(storage));
     Lines& lines = lines_[storage];
     // The reference computes in fp64 whatever the storage type; only the states differ.
     lines.truth = line("truth" + type, problem_.plain, storage);

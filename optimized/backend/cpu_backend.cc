@@ -39,8 +39,6 @@ Storage AllocatePoisoned(int64_t size_bytes) {
   return Storage(data, size_bytes, [](std::byte* memory) { ::operator delete(memory, kAlignment); });
 }
 
-bool IsStorageType(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
-
 std::string ShapeText(const Matrices& m) {
   return std::to_string(m.batch) + " x [" + std::to_string(m.rows) + ", " + std::to_string(m.cols) + "] " +
          std::string(contract::Name(m.dtype));

@@ -18,6 +18,10 @@ inline constexpr contract::DType kDTypeOf<kernels::BFloat16> = contract::DType::
 template <>
 inline constexpr contract::DType kDTypeOf<kernels::Float16> = contract::DType::kF16;
 
+inline bool IsStorageType(contract::DType dtype) {
+  return dtype == contract::DType::kF32 || dtype == contract::DType::kBF16 || dtype == contract::DType::kF16;
+}
+
 // visit(T{}) with the type of that name. InvalidArgument for one that nothing is stored in.
 template <typename Visit>
 decltype(auto) VisitStorage(contract::DType dtype, Visit visit) {

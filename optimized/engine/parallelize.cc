@@ -28,8 +28,7 @@ void RequireSupported(const contract::Case& spec) {
   if (config.zero_stage > 3) {
     Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
-  const bool fp16 = config.storage == DType::kF16;
-  if (config.storage != DType::kF32 && config.storage != DType::kBF16 && !(fp16 && spec.model.is_exact())) {
+  if (!IsStorageType(config.storage) || (config.storage == DType::kF16 && !spec.model.is_exact())) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
                 std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
   }
