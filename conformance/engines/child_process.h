@@ -39,6 +39,7 @@ class ChildProcess {
 
   bool ended() const { return end_.has_value(); }
   const ChildEnd& end() const { return *end_; }
+  pid_t pid() const { return pid_; }  // nobody else's as long as ended() is false
   int pidfd() const { return pidfd_.get(); }  // readable when the child has ended
 
   // If the child has ended: kills what is left of its group, reaps it, and returns true. Never blocks.

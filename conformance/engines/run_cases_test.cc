@@ -333,6 +333,33 @@ TEST_F(RunCasesTest, StatusThatIsStillBeingWrittenIsWaitedFor) {
   EXPECT_EQ(Message(0), "in two parts");
 }
 
+TEST_F(RunCasesTest, FilesThatStayOpenAreNamedWithoutLosingTheStart) {
+  Add("leaves_open");
+  Add("ok");
+  Add("hang", 1, 1);
+  Run(Description(true));
+  EXPECT_EQ(Kinds(), (Strings{"protocol", "ok", "timed_out"}));
+  EXPECT_EQ(Message(0),
+            "the case is over, but moments and 1 more are still open 0.5 s later (a start of several cases shows it)");
+  EXPECT_EQ(NumStarts(), 1u);
+}
+
+TEST_F(RunCasesTest, FilesThatAreClosedSoonAfterTheStatusOrWithTheProcessAreNoMatter) {
+  Add("closes_late");
+  Add("closes_late");
+  Add("leaves_open");
+  Run(Description(true));
+  EXPECT_EQ(Kinds(), Strings(3, "ok"));
+}
+
+TEST_F(RunCasesTest, TimeOutDoesNotRunWhileFilesAreWaitedFor) {
+  Add("leaves_open", 1, 0.2);
+  Add("hang", 1, 0.2);
+  limits_.start_allowance_s = 0.2;
+  Run(Description(true));
+  EXPECT_EQ(Kinds(), (Strings{"protocol", "timed_out"}));
+}
+
 TEST_F(RunCasesTest, ExitCodeMustAgreeWithTheStatus) {
   for (const char* behaviour : {"ok_but_exit_1", "unsupported_but_exit_0", "crash_later"}) Add(behaviour);
   Run(Description(false));

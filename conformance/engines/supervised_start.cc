@@ -13,6 +13,7 @@
 #include "conformance/contract/file_io.h"
 #include "conformance/engines/monotonic.h"
 #include "conformance/engines/one_line.h"
+#include "conformance/engines/open_files.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -89,6 +90,8 @@ size_t SupervisedStart::Supervise() {
       JudgeEnd();
     } else if (held_) {
       if (now - held_since_ > task_.limits.exit_allowance_s) JudgeHeld();
+    } else if (open_since_) {
+      continue;  // the status of this case is there: nothing that happens now is its end
     } else if (FailureGraceIsOver(now)) {
       JudgeFailure();
     } else if (now - case_began_ > AllowedSeconds()) {
@@ -111,7 +114,7 @@ void SupervisedStart::TakeStatuses() {
       if (ReportIfSkipped(1)) continue;
       return;
     }
-    if (!IsFinal(*sighting)) return;
+    if (!IsFinal(*sighting) || !AreFilesClosed()) return;
     Conclude(*sighting);
   }
 }
@@ -122,6 +125,26 @@ bool SupervisedStart::IsFinal(const StatusSighting& sighting) {
   const double now = MonotonicSeconds();
   if (!malformed_since_) malformed_since_ = now;
   return now - *malformed_since_ > kSettleSeconds;
+}
+
+// False while the engine may still be about to close what it has written for the case. What a process that has ended
+// had open is not known.
+bool SupervisedStart::AreFilesClosed() {
+  std::vector<std::string> open;
+  for (const EngineStart::Rank& rank : engine_.ranks()) {
+    if (rank.child.ended()) continue;
+    for (std::string& name : OpenFilesIn(CaseAt(next_).out_dir, rank.child.pid())) {
+      if (!name.starts_with("status.json")) open.push_back(std::move(name));
+    }
+  }
+  if (open.empty() || engine_.first_failed()) return true;
+  const double now = MonotonicSeconds();
+  if (!open_since_) open_since_ = now;
+  if (now - *open_since_ <= kSettleSeconds) return false;
+  open_files_ = "the case is over, but " + open.front() +
+                (open.size() > 1 ? " and " + std::to_string(open.size() - 1) + " more are" : " is") + " still open " +
+                Seconds(kSettleSeconds) + " later (a start of several cases shows it)";
+  return true;
 }
 
 // True if one of the next `look_ahead` cases has a status although the current one has none.
@@ -147,8 +170,14 @@ void SupervisedStart::Conclude(const StatusSighting& sighting) {
     outcome.kind = KindOf(sighting.status->kind);
     outcome.message = sighting.status->message;
   }
+  if (outcome.kind == Kind::kOk && !open_files_.empty()) {
+    outcome.kind = Kind::kProtocol;
+    outcome.message = std::move(open_files_);
+  }
+  open_files_.clear();
   case_began_ = ended;
   malformed_since_.reset();
+  open_since_.reset();
   if (IsLast()) {
     held_ = std::move(outcome);
     held_since_ = now;

@@ -44,6 +44,7 @@ class SupervisedStart {
   void TakeStatuses();
   void Conclude(const StatusSighting& sighting);
   bool IsFinal(const StatusSighting& sighting);
+  bool AreFilesClosed();
   bool ReportIfSkipped(size_t look_ahead);
 
   bool FailureGraceIsOver(double now);
@@ -67,6 +68,8 @@ class SupervisedStart {
   bool over_ = false;
   double case_began_;
   std::optional<double> malformed_since_;
+  std::optional<double> open_since_;  // the status is there, files of the case are not closed
+  std::string open_files_;            // what is said about them, once they have been open for too long
   std::optional<double> failed_since_;
   std::optional<CaseOutcome> held_;  // of the last case, until the processes have ended
   double held_since_ = 0;

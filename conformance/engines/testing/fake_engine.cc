@@ -76,6 +76,17 @@ void WriteDescriptors(const fs::path& out) {
   Write(out / "descriptors", list);
 }
 
+void LeaveOpen(const fs::path& out) {
+  for (const char* name : {"weights", "moments"}) (void)open((out / name).c_str(), O_CREAT | O_WRONLY, 0644);
+}
+
+void CloseLate(const fs::path& out) {
+  const int fd = open((out / "weights").c_str(), O_CREAT | O_WRONLY, 0644);
+  Status(out, "ok", "", 0);
+  usleep(100'000);
+  close(fd);
+}
+
 void WriteEnvironment(const fs::path& out) {
   Write(out / ("environment" + std::to_string(Rank())),
         Environment("RANK") + " " + Environment("LOCAL_RANK") + " " + Environment("WORLD_SIZE") + " " +
@@ -119,6 +130,8 @@ int RunCase(const fs::path& case_dir, const fs::path& out, bool& crash_at_the_en
   if (what == "daemon") LeaveDaemon(out), Status(out, "ok", "", 0);
   if (what == "daemon_hang") LeaveDaemon(out), Hang();
   if (what == "descriptors") WriteDescriptors(out), Status(out, "ok", "", 0);
+  if (what == "leaves_open") LeaveOpen(out), Status(out, "ok", "", 0);
+  if (what == "closes_late") CloseLate(out);
   if (what == "environment_variables") WriteEnvironment(out), usleep(20'000), Status(out, "ok", "", 0);
   if (what == "message_with_control") Status(out, "error", "two\\nlines\\u0001", 1);
   if (what == "print") {
