@@ -104,6 +104,29 @@ TEST(CheckLedger, WithoutCountsFailsOnlyAnEngineThatPromisedThem) {
   EXPECT_EQ(CheckLedger(ExampleCase(2, 1), traces, false).outcome, CheckOutcome::kNotApplicable);
 }
 
+// Runs of eight steps; `wait_us` of rank 1 in the last, 0 in the others.
+std::vector<contract::Trace> TracesThatWait(int64_t world, int64_t wait_us) {
+  auto traces = ExampleTraces(world, 1);
+  for (auto& trace : traces) {
+    const auto four = trace.steps;
+    trace.steps.insert(trace.steps.end(), four.begin(), four.end());
+    for (auto& step : trace.steps) step.comm_wait_us = trace.rank == 0 ? 5 : 0;
+  }
+  traces.back().steps.back().comm_wait_us = wait_us;
+  return traces;
+}
+
+TEST(CheckLedger, FailsOnARankThatNeverWaitsForAnother) {
+  EXPECT_EQ(CheckLedger(ExampleCase(2, 1), TracesThatWait(2, 1), true).outcome, CheckOutcome::kPass);
+  const reports::CheckRecord check = CheckLedger(ExampleCase(2, 1), TracesThatWait(2, 0), true);
+  EXPECT_EQ(check.outcome, CheckOutcome::kFail);
+  EXPECT_NE(check.detail.find("rank 1: comm_wait_us is 0 in every step"), std::string::npos) << check.detail;
+  EXPECT_EQ(CheckLedger(ExampleCase(1, 1), TracesThatWait(1, 0), true).outcome, CheckOutcome::kPass);  // no other
+  auto traces = TracesThatWait(2, 0);
+  for (auto& step : traces.back().steps) step.comm_wait_us.reset();  // it need not be told
+  EXPECT_EQ(CheckLedger(ExampleCase(2, 1), traces, true).outcome, CheckOutcome::kPass);
+}
+
 // Two ranks pad the groups of the tied model to 64 (norm), 448 (layer), 64 (pos), 64 (embed).
 TEST(ExpectedComm, OfGpt2HasAThirdSumForTheNormWhereGradientsAreSharded) {
   using Counts = std::map<std::string, CommCount>;
