@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -177,6 +179,33 @@ std::vector<double>* Largest(std::vector<std::vector<double>>& tensors) {
   return found == tensors.end() || found->empty() ? nullptr : &*found;
 }
 
+double SquaredDistance(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::transform_reduce(a.begin(), a.end(), b.begin(), 0.0, std::plus<>(),
+                               [](double x, double y) { return (x - y) * (x - y); });
+}
+
+// Two gradients of one size to be swapped: of all such pairs the one whose smaller norm is largest. A small vector's
+// may be noise in every engine, and a swap there rightly passes.
+std::optional<std::pair<size_t, size_t>> PairToSwap(const std::vector<std::vector<double>>& gradients) {
+  std::vector<double> squares;
+  for (const std::vector<double>& values : gradients) {
+    squares.push_back(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+  }
+  std::optional<std::pair<size_t, size_t>> best;
+  double largest = 0;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    for (size_t j = i + 1; j < gradients.size(); ++j) {
+      if (gradients[i].size() != gradients[j].size()) continue;
+      if (SquaredDistance(gradients[i], gradients[j]) < std::max(squares[i], squares[j])) continue;
+      const double smaller = std::min(squares[i], squares[j]);
+      if (!(smaller > largest)) continue;
+      largest = smaller;
+      best = std::pair(i, j);
+    }
+  }
+  return best;
+}
+
 size_t LargestElement(const std::vector<double>& values) {
   const auto found =
       std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
@@ -234,10 +263,7 @@ void GuardSteps(const contract::ModelSpec& model, const Yardstick& yardstick, st
     const Planted nan(element, kNaN);
     guard.Demand("gradient", "a NaN", gradient());
   }
-  const auto pair = FindPair(gradients.size(), [&](size_t i, size_t j) {
-    return gradients[i].size() > 1 && gradients[i].size() == gradients[j].size() && gradients[i] != gradients[j];
-  });
-  if (pair) {
+  if (const auto pair = PairToSwap(gradients)) {
     std::swap(gradients[pair->first], gradients[pair->second]);
     guard.Demand("gradient", "swapped names", gradient());
     std::swap(gradients[pair->first], gradients[pair->second]);

@@ -109,6 +109,29 @@ TEST(GuardSteps, SaysThatAnElementWouldNotShow) {
   EXPECT_EQ(guard.Check().detail, "gradient does not notice one element's sign");
 }
 
+// The vectors of a norm, the first two of one size, may be small and noise in bf16; swapped names must show elsewhere.
+TEST(GuardSteps, SwapsTensorsThatAreMoreThanNoise) {
+  constexpr size_t kNormWeight = 2;
+  std::vector<StepSight> truth = ExampleTruth(3);
+  const auto scale_vectors = [](std::vector<StepSight>& sights, double factor) {
+    for (StepSight& sight : sights) {
+      auto& gradients = sight.of(contract::TensorKind::kGradient);
+      for (auto& tensor : gradients) {
+        if (tensor.size() != gradients[kNormWeight].size()) continue;
+        for (double& value : tensor) value *= factor;
+      }
+    }
+  };
+  scale_vectors(truth, 1e-3);
+  std::vector<StepSight> noise = ExampleEngine(truth, DType::kBF16, 1);
+  scale_vectors(noise, -3);
+  std::vector<StepSight> seen = truth;
+  for (StepSight& sight : seen) sight.storage = DType::kBF16;
+  Guard guard;
+  GuardSteps(ExampleGpt2(), {truth, noise, noise}, seen, guard);
+  EXPECT_EQ(guard.Check().detail, "planted changes noticed by gradient, loss");
+}
+
 // Steps of a model whose embedding is large enough to be looked at.
 std::vector<StepSight> LargeSteps(const contract::ModelSpec& model, double error) {
   std::vector<StepSight> sights(16);
