@@ -56,9 +56,10 @@ Problem TiedAdamW() {
   return problem;
 }
 
-// Nothing between the gradient and the weights but the rate: a constant factor shows.
+// Nothing between the gradient and the weights but the rate: a constant factor shows. Heads of one element: matrices
+// with one row or column.
 Problem UntiedSgd() {
-  contract::Gpt2Spec model = Model({2, 15, 5, 7, 23, 19});
+  contract::Gpt2Spec model = Model({2, 15, 15, 7, 23, 19});
   model.tied_head = false;
   model.unused = true;
   return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.5);
@@ -84,8 +85,9 @@ Problem FrozenMomentum() {
 
 // Frozen tied embedding, dropout, no clipping, and the logarithmic warm-up. Weights five times as large as GPT-2's, so
 // that inputs of the activation reach where its approximations differ, and scores where a softmax is not nearly flat.
+// Vectors of 32 elements fill what memory is aligned to: a write behind one meets a guard or a neighbour.
 Problem FrozenAdamW() {
-  contract::Gpt2Spec model = Model({2, 16, 2, 6, 21, 37});
+  contract::Gpt2Spec model = Model({2, 32, 2, 6, 21, 37});
   model.dropout = 0.2;
   model.frozen = {"embed.weight", "layers.1.mlp.up.bias"};
   model.initializer_range = 0.1;
