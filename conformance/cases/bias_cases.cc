@@ -32,8 +32,8 @@ Problem BiasProblem() {
 
 CaseList BiasCases(Tier tier) {
   CaseList list;
-  if (tier == Tier::kSmoke) return list;
   list.problems.push_back(BiasProblem());
+  if (tier == Tier::kSmoke) return list;
   const auto add = [&](const std::string& layout, int64_t data, int64_t zero, int64_t accumulation) {
     CaseSpec spec{"gpt2/bias/" + layout, 0, list.problems.front().plain, {}};
     spec.config.storage = contract::DType::kBF16;

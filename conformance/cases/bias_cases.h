@@ -12,7 +12,7 @@ namespace plumbline::conformance {
 // The problem. Its matrices and its embedding have 4096 elements and more.
 Problem BiasProblem();
 
-// None in the smoke tier.
+// In the smoke tier the problem alone: a defect may be tried on it in every tier.
 CaseList BiasCases(Tier tier);
 
 }  // namespace plumbline::conformance

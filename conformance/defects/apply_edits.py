@@ -12,7 +12,7 @@ An edit file (several blocks of file/kind/original/replacement if a defect needs
   id: G1
   title: a later micro-batch overwrites the accumulated gradient
   expect: gradient, exact: step 0, with three micro-batches, tensor layers.1.mlp.down
-  family: exact                                  the cases it is tried on: exact (also where left out) or gpt2
+  family: exact                                  the cases it is tried on: exact (also where left out), gpt2, or gpt2/bias
   hypothesis: repeated_micro_batch               what the diagnosis must find, where one can be found
 
   file: optimized/partition/accumulate.cc
@@ -43,7 +43,7 @@ Defect = collections.namedtuple("Defect", "id title expect family hypothesis pat
 
 HEAD_FIELDS = ("id", "title", "expect")
 OPTIONAL_FIELDS = ("family", "hypothesis")
-FAMILIES = ("exact", "gpt2")
+FAMILIES = ("exact", "gpt2", "gpt2/bias")  # runner/plan.h, DefectCases
 # conformance/diagnosis/hypothesis.cc
 HYPOTHESES = ("not_finite", "late_weight", "not_updated", "missing_reduction", "missing_rank", "repeated_rank", "dropped_micro_batch",
               "repeated_micro_batch", "factor_ranks", "factor_accumulation", "factor_both", "sign_flipped", "mean_of_means",
@@ -123,7 +123,7 @@ def build(head, blocks, where, path):
                             % (path, name if colon else head["expect"], ", ".join(CHECKS)))
     family = head.get("family", FAMILIES[0])
     if family not in FAMILIES:
-        raise EditError("%s: family '%s' is neither %s" % (path, family, " nor ".join(FAMILIES)))
+        raise EditError("%s: family '%s' is none of %s" % (path, family, ", ".join(FAMILIES)))
     hypothesis = head.get("hypothesis", "")
     if hypothesis and hypothesis not in HYPOTHESES:
         raise EditError("%s: hypothesis '%s' is not known; hypotheses are %s" % (path, hypothesis, ", ".join(HYPOTHESES)))

@@ -73,7 +73,7 @@ class Parse(unittest.TestCase):
             ("text on the field's line", HEAD + "\nfile: x.cc\nkind: statement\noriginal: a;\n", "starts on the next line"),
             ("no check is expected", HEAD.replace("exact: ", "") + good, "begins with 'a verdict', not with checks and a colon"),
             ("an unknown check is expected", HEAD.replace("exact:", "exact, luck:") + good, "begins with 'luck'"),
-            ("unknown family", HEAD + "family: bert\n" + good, "neither exact nor gpt2"),
+            ("unknown family", HEAD + "family: bert\n" + good, "none of exact, gpt2, gpt2/bias"),
             ("empty original", HEAD + "\nfile: x.cc\nkind: statement\noriginal:\nreplacement:\n    a;\n", "original text is empty"),
             ("nothing changed", HEAD + block("a;", "a;"), "are the same text"),
             ("expression of two lines", HEAD + block("a", "b +\nc", kind="expression"), "is one line"),

@@ -38,10 +38,16 @@ const CaseList& AllLayouts(Tier tier) {
   return tier == Tier::kFull ? LayoutsOf<Tier::kFull>() : LayoutsOf<Tier::kNightly>();
 }
 
+bool HasCases(const CaseList& list, size_t problem) {
+  return std::any_of(list.cases.begin(), list.cases.end(),
+                     [&](const CaseSpec& spec) { return static_cast<size_t>(spec.problem) == problem; });
+}
+
 std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& options) {
   std::vector<PlannedCase> cases;
   for (size_t i = 0; i < list.problems.size(); ++i) {
     const Problem& problem = list.problems[i];
+    if (!HasCases(list, i)) continue;
     for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
       if (storage != DType::kBF16 && problem.unrelated_states > 0) continue;  // a small bias is a question of bf16
       const auto config = PlainIn(problem, storage);
@@ -102,6 +108,28 @@ Plan LonePlan(const contract::Case& spec) {
                         spec,
                         {{"problem", name}, {"storage", std::string(contract::StorageName(spec.config.storage))}}});
   return plan;
+}
+
+std::vector<CaseSpec> LayoutDefectCases(const CaseList& list, const std::string& family) {
+  std::vector<CaseSpec> cases;
+  for (const AxisValues& layout : DefectLayouts(family)) {
+    const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
+      return spec.axes == layout && list.problems[static_cast<size_t>(spec.problem)].model.family() == family;
+    });
+    contract::Check(found != list.cases.end(), "a layout for defects is one of the cases");
+    cases.push_back(*found);
+  }
+  return cases;
+}
+
+// The cases of the full tier, with the problem's number in this list.
+std::vector<CaseSpec> BiasDefectCases(const CaseList& list) {
+  const auto problem =
+      std::find_if(list.problems.begin(), list.problems.end(), [](const Problem& p) { return p.unrelated_states > 0; });
+  contract::Check(problem != list.problems.end(), "the problem of a small bias is in every list");
+  std::vector<CaseSpec> cases = BiasCases(Tier::kFull).cases;
+  for (CaseSpec& spec : cases) spec.problem = static_cast<int>(problem - list.problems.begin());
+  return cases;
 }
 
 bool Contains(const std::vector<std::string>& words, std::string_view word) {
@@ -179,7 +207,7 @@ std::string FailureFolder(const PlannedCase& entry, const contract::Case& run) {
   return name;
 }
 
-std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& given) {
+std::vector<PlannedCase> DefectCases(const std::string& group, const PlanOptions& given) {
   // A defect that makes ranks wait for each other is found by the time-out, so it is short: a case takes a fraction of
   // a second.
   constexpr double kMaxTimeoutSeconds = 20;
@@ -187,14 +215,10 @@ std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOption
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
   const CaseList& list = AllLayouts(options.tier);
   std::vector<PlannedCase> chosen;
-  for (const AxisValues& layout : DefectLayouts(family)) {
-    const auto found = std::find_if(list.cases.begin(), list.cases.end(), [&](const CaseSpec& spec) {
-      return spec.axes == layout && list.problems[static_cast<size_t>(spec.problem)].model.family() == family;
-    });
-    contract::Check(found != list.cases.end(), "a layout for defects is one of the cases");
-    const Problem& problem = list.problems[static_cast<size_t>(found->problem)];
+  for (const CaseSpec& spec : group == "gpt2/bias" ? BiasDefectCases(list) : LayoutDefectCases(list, group)) {
+    const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
     chosen.push_back(
-        {found->id, Role::kCandidate, found->problem, CaseOf(problem, found->id, found->config, options), found->axes});
+        {spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
   }
   return chosen;
 }

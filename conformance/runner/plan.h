@@ -67,8 +67,8 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
 // by its layout's id, which candidate and clean twin share; their folders differ.
 std::string FailureFolder(const PlannedCase& entry, const contract::Case& run);
 
-// Cases of a family ("exact", "gpt2") on which planted defects are tried (conformance/cases/defect_layouts.h). Problems
-// are numbered as in MakePlan's list.
-std::vector<PlannedCase> DefectCases(const std::string& family, const PlanOptions& options);
+// Cases on which planted defects are tried: of a family ("exact", "gpt2"; conformance/cases/defect_layouts.h), or those
+// that exist for a small bias ("gpt2/bias"). Problems are numbered as in MakePlan's list.
+std::vector<PlannedCase> DefectCases(const std::string& group, const PlanOptions& options);
 
 }  // namespace plumbline::conformance

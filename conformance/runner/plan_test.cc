@@ -127,7 +127,7 @@ TEST(DefectCases, HaveEveryProblemStageStorageSeveralRanksAndAccumulation) {
 
 // Defects would otherwise be tried on other layouts where more combinations are covered, and survive there.
 TEST(DefectCases, AreTheSameLayoutsInEveryTier) {
-  for (const std::string family : {"exact", "gpt2"}) {
+  for (const std::string family : {"exact", "gpt2", "gpt2/bias"}) {
     PlanOptions full;
     full.tier = Tier::kFull;
     const std::vector<PlannedCase> smoke_cases = DefectCases(family, PlanOptions{});
@@ -138,6 +138,18 @@ TEST(DefectCases, AreTheSameLayoutsInEveryTier) {
       EXPECT_EQ(smoke_cases[i].spec.config, full_cases[i].spec.config);
     }
   }
+}
+
+// A bias shows in no case of the family's layouts, and those are too many to give each the time of this one.
+TEST(DefectCases, OfASmallBiasAreThoseOfItsProblemThoughSmokeHasNoneOfThem) {
+  const Plan smoke = MakePlan(PlanOptions{});
+  const std::vector<PlannedCase> cases = DefectCases("gpt2/bias", PlanOptions{});
+  ASSERT_FALSE(cases.empty());
+  for (const PlannedCase& entry : cases) {
+    EXPECT_GT(smoke.list.problems[static_cast<size_t>(entry.problem)].unrelated_states, 0);
+    EXPECT_EQ(entry.spec.config.storage, contract::DType::kBF16);
+  }
+  for (const PlannedCase& entry : smoke.cases) EXPECT_NE(entry.problem, cases.front().problem) << entry.id;
 }
 
 contract::EngineDescription AbleEngine() {
