@@ -275,8 +275,8 @@ TEST(SeeStep, FindsOneBitOfOneOfTenMillionElements) {
   FlipBit(outputs[1], TensorKind::kWeight, 0, false);
   ExpectFail(See(spec, outputs), "rank 1: weight/embed.weight@0 has another digest than the trace lists");
   DigestAnew(outputs[1], TensorKind::kWeight, 0);
-  ExpectFail(See(spec, outputs), "rank 1: weight/embed.weight@0 differs from rank 0's, first in element " +
-                                     std::to_string(numel - 1));
+  ExpectFail(See(spec, outputs),
+             "rank 1: weight/embed.weight@0 differs from rank 0's, first in element " + std::to_string(numel - 1));
 }
 
 TEST(SeeStep, FailsWhenAReplicaDiffersInOneBitAndNamesTheElement) {
