@@ -36,13 +36,10 @@ bool HasGradient(const RunDigest& run) {
   });
 }
 
-// Of the finite ones: an infinite scale would allow everything.
 double Largest(const Tensors& tensors) {
   double largest = 0;
   for (const std::vector<double>& tensor : tensors) {
-    for (double value : tensor) {
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    }
+    for (double value : tensor) largest = std::max(largest, std::abs(value));
   }
   return largest;
 }
@@ -56,8 +53,8 @@ class Comparison {
 
   size_t num_tensors() const { return parameters_.size(); }
 
-  // Positive form: NaN is beyond every limit, and nothing is near what is not finite. Without a limit it is the bits
-  // that count: -0 is not +0.
+  // Positive form: NaN is beyond every limit. Nothing is near what is not finite, and a limit may be Inf where either
+  // run has such a number. Without a limit it is the bits that count: -0 is not +0.
   void Compare(const std::string& quantity, size_t tensor, size_t index, double expected, double seen, Limit limit) {
     ++compared_;
     const double distance = std::abs(seen - expected);

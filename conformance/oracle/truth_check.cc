@@ -17,13 +17,10 @@ namespace {
 using contract::TensorKind;
 using reports::CheckOutcome;
 
-// Of the finite ones: an infinite scale would allow everything.
 double LargestGradient(const StepSight& sight) {
   double largest = 0;
   for (const std::vector<double>& tensor : sight.of(TensorKind::kGradient)) {
-    for (double value : tensor) {
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    }
+    for (double value : tensor) largest = std::max(largest, std::abs(value));
   }
   return largest;
 }
@@ -37,7 +34,8 @@ class TruthChecker {
  public:
   explicit TruthChecker(double tolerance) : tolerance_(tolerance) {}
 
-  // Positive form: NaN is beyond every limit. What is not finite is no truth, whoever agrees.
+  // Positive form: NaN is beyond every limit. What is not finite is no truth, whoever agrees; the limit may be Inf
+  // then.
   void Compare(int64_t step, const std::string& quantity, const std::string& tensor, double reference, double witness,
                double scale) {
     ++result_.check.compared;
