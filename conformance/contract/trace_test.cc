@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -271,6 +272,25 @@ TEST(ParseTrace, NamesTheFieldOfAStepThatIsWrong) {
   };
   for (const auto& [from, to, message] : kTable) {
     EXPECT_EQ(Message(kHeader + Replaced(kStep0, from, to)), message) << to;
+  }
+}
+
+// Losses of family exact are integers; in real families a number that is not finite is null, whatever it was.
+TEST(ParseTrace, TakesNullForWhatIsNotFiniteInRealFamiliesOnly) {
+  for (const char* loss : {"null", "1e999", "-Infinity"}) {
+    EXPECT_NE(Message(kHeader + Replaced(kStep0, "\"loss\": 2.5", std::string("\"loss\": ") + loss)), "") << loss;
+  }
+  for (double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                       -std::numeric_limits<double>::infinity()}) {
+    const TemporaryFolder folder;
+    StepRecord record;
+    record.loss = value;
+    record.real = RealStep{{1e-3}, value, true};
+    TraceWriter(folder.path(), "x", 0, Config()).Step(record);
+    const Trace trace = ReadTrace(folder.path(), 0);
+    ASSERT_EQ(trace.steps.size(), 1u);
+    EXPECT_TRUE(std::isnan(trace.steps[0].loss));
+    EXPECT_TRUE(std::isnan(trace.steps[0].real->gradient_norm));
   }
 }
 

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -153,17 +153,42 @@ TEST(CheckBias, IsVacuousWithoutStepsWithoutLargeTensorsAndWhereTheTruthIsZero) 
 TEST(CheckBias, RejectsWhatIsNotFiniteMissingOrOfAnotherSize) {
   const Steps good = MakeSteps(1, kNumSteps, kRowError);
   ASSERT_EQ(OutcomeOf(good), CheckOutcome::kPass);
-  for (const double value : {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL, -HUGE_VAL}) {
+  for (const double value : kNotFinite) {
     Steps steps = good;
     steps.seen[7].of(TensorKind::kGradient)[kEmbed].back() = value;
+    EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kFail) << value;
+    steps.truth = steps.seen;  // an engine that agrees with what is no truth
+    EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kFail) << value;
+    steps.seen = good.seen;
+    EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kVacuous) << value;
+  }
+  for (std::vector<StepSight> Steps::*sights : {&Steps::truth, &Steps::seen}) {
+    for (const auto change : {+[](StepSight& sight) { sight.of(TensorKind::kGradient)[kEmbed].pop_back(); },
+                              +[](StepSight& sight) { sight.of(TensorKind::kGradient)[kEmbed].push_back(0); },
+                              +[](StepSight& sight) { sight.of(TensorKind::kGradient)[kEmbed].clear(); },
+                              +[](StepSight& sight) { sight.of(TensorKind::kGradient).clear(); }}) {
+      Steps steps = good;
+      change((steps.*sights)[7]);
+      EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kFail);
+    }
+    Steps steps = good;
+    (steps.*sights).pop_back();
     EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kFail);
   }
-  Steps steps = good;
-  steps.seen[7].of(TensorKind::kGradient)[kEmbed].pop_back();
-  EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kFail);
-  steps = good;
-  steps.seen.pop_back();
-  EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kFail);
+}
+
+// Zeros of any sign and subnormal numbers are real numbers: a right engine may have others than the truth.
+TEST(CheckBias, TakesZerosAndSubnormalNumbersForNearlyZero) {
+  for (double truth : {0.0, -0.0, kSubnormal}) {
+    for (double seen : {0.0, -0.0, -kSubnormal}) {
+      Steps steps = MakeSteps(1, kNumSteps, kRowError);
+      for (size_t s = 0; s < kNumSteps; ++s) {
+        steps.truth[s].of(TensorKind::kGradient)[kEmbed][5] = truth;
+        steps.seen[s].of(TensorKind::kGradient)[kEmbed][5] = seen;
+      }
+      EXPECT_EQ(OutcomeOf(steps), CheckOutcome::kPass) << truth << " and " << seen;
+    }
+  }
 }
 
 TEST(LegalSlope, IsASmallPartOfWhatIsSoughtInBf16AndNothingInFp32) {

@@ -2,6 +2,7 @@
 #include "conformance/oracle/exact_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace plumbline::conformance {
@@ -71,18 +72,21 @@ std::optional<Divergence> CompareTensors(const std::vector<contract::ParameterSp
   return first;
 }
 
+// As numbers, since a loss is an integer in any notation. What is not finite is no truth, whoever agrees.
+bool SameLoss(double truth, double seen) { return std::isfinite(truth) && truth == seen; }
+
 // The loss and the token count of all ranks.
 std::optional<Divergence> CompareScalars(const StepDigest& truth, const StepDigest& candidate) {
   const auto tokens = [&](int64_t seen) {
     return Scalar(candidate.step, "tokens", static_cast<double>(truth.tokens), static_cast<double>(seen));
   };
   if (truth.tokens != candidate.tokens) return tokens(candidate.tokens);
-  if (!(truth.loss == candidate.loss)) return Scalar(candidate.step, "loss", truth.loss, candidate.loss);
+  if (!SameLoss(truth.loss, candidate.loss)) return Scalar(candidate.step, "loss", truth.loss, candidate.loss);
   for (const RankScalars& other : candidate.other_scalars) {
     std::optional<Divergence> found;
     if (truth.tokens != other.tokens) {
       found = tokens(other.tokens);
-    } else if (!(truth.loss == other.loss)) {
+    } else if (!SameLoss(truth.loss, other.loss)) {
       found = Scalar(candidate.step, "loss", truth.loss, other.loss);
     }
     if (!found) continue;

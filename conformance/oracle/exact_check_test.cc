@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <cmath>
+#include <utility>
+#include <vector>
 
+#include "conformance/contract/testing/temporary_folder.h"
 #include "conformance/oracle/testing/example_run.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -114,10 +118,110 @@ TEST(CompareExactly, NamesTheRankThatStatesAnotherLossOrTokenCount) {
   EXPECT_EQ(compare().divergence->step, 0);
 }
 
-TEST(CompareExactly, NeverPassesNaN) {
-  RunDigest candidate = ExampleRun();
-  candidate.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(Compare(candidate).check.outcome, CheckOutcome::kFail);
+TEST(CompareExactly, NeverPassesWhatIsNotFiniteNorNearlyTheLoss) {
+  const double loss = ExampleRun().steps[0].loss;
+  for (double seen :
+       {kNaN, kOtherNaN, kInf, -kInf, -loss, -0.0, 0.0, std::nextafter(loss, 0), std::nextafter(loss, 9)}) {
+    RunDigest candidate = ExampleRun();
+    candidate.steps[0].loss = seen;
+    EXPECT_EQ(Compare(candidate).check.outcome, CheckOutcome::kFail) << seen;
+  }
+  for (double both : kNotFinite) {
+    RunDigest run = ExampleRun();
+    run.steps[0].loss = both;
+    EXPECT_EQ(CompareExactly(ExampleCase(1).model, run, run).check.outcome, CheckOutcome::kFail) << both;
+  }
+}
+
+// A loss of family exact is an integer that may be written with a point.
+TEST(CompareExactly, TakesALossOfMinusZeroForTheIntegerZero) {
+  RunDigest truth = ExampleRun(), candidate = ExampleRun();
+  truth.steps[0].loss = 0.0;
+  candidate.steps[0].loss = -0.0;
+  EXPECT_EQ(CompareExactly(ExampleCase(1).model, truth, candidate).check.outcome, CheckOutcome::kPass);
+  candidate.steps[0].loss = kSubnormal;
+  EXPECT_EQ(CompareExactly(ExampleCase(1).model, truth, candidate).check.outcome, CheckOutcome::kFail);
+}
+
+// An embedding of 10^7 elements whose gradient three ranks hold in parts, through the files that they leave.
+class BigRun {
+ public:
+  static constexpr int64_t kWorld = 3;
+  static constexpr int64_t kElements = 3 * int64_t{3'333'337};
+
+  BigRun() : spec_(ExampleCase(kWorld, 1)) {
+    spec_.model.exact().vocab = kElements / spec_.model.exact().width;
+    spec_.steps = 1;
+    for (int64_t rank = 0; rank < kWorld; ++rank) {
+      contract::StepRecord record;
+      record.loss = 3;
+      for (TensorKind kind : {TensorKind::kGradient, TensorKind::kMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+        for (const auto& parameter : contract::Parameters(spec_.model)) {
+          const bool sharded = kind != TensorKind::kWeight;
+          const int64_t begin = sharded ? parameter.numel() * rank / kWorld : 0;
+          const int64_t end = sharded ? parameter.numel() * (rank + 1) / kWorld : parameter.numel();
+          if (begin < end) record.of(kind).push_back({parameter.name, begin, end, {}});
+        }
+      }
+      contract::SliceDigest& slice = record.of(TensorKind::kGradient)[0];
+      for (int64_t i = slice.begin; i < slice.end; ++i) slice.digest.Add(i, ValueAt(i));
+      records_.push_back(std::move(record));
+    }
+  }
+
+  static int64_t ValueAt(int64_t i) { return static_cast<int64_t>(contract::Mix(static_cast<uint64_t>(i)) % 41) - 20; }
+
+  const contract::Case& spec() const { return spec_; }
+
+  // One element of the part that holds it has another value.
+  void Change(int64_t element, int64_t value) {
+    for (contract::StepRecord& record : records_) {
+      contract::SliceDigest& slice = record.of(TensorKind::kGradient)[0];
+      if (element < slice.begin || element >= slice.end) continue;
+      contract::Digest before, after;  // digests are sums
+      before.Add(element, ValueAt(element));
+      after.Add(element, value);
+      slice.digest.hash += after.hash - before.hash;
+      slice.digest.sum += after.sum - before.sum;
+      slice.digest.sum_squares += after.sum_squares - before.sum_squares;
+      slice.digest.sum_indexed =
+          (slice.digest.sum_indexed + after.sum_indexed - before.sum_indexed) & (contract::kIndexedModulus - 1);
+    }
+  }
+
+  RunDigest ThroughFiles() const {
+    const contract::testing::TemporaryFolder folder;
+    std::vector<contract::Trace> traces;
+    for (int64_t rank = 0; rank < kWorld; ++rank) {
+      contract::TraceWriter writer(folder.path(), "example", rank, spec_.config);
+      writer.Step(records_[static_cast<size_t>(rank)]);
+      writer.End(1);
+      traces.push_back(contract::ReadTrace(folder.path(), rank));
+    }
+    MergedRun merged = MergeTraces(spec_, traces);
+    for (const auto& check : merged.checks) EXPECT_NE(check.outcome, CheckOutcome::kFail) << check.detail;
+    return std::move(merged.run);
+  }
+
+ private:
+  contract::Case spec_;
+  std::vector<contract::StepRecord> records_;
+};
+
+TEST(CompareExactly, FindsOneBitOfOneOfTenMillionElementsThatRanksHoldInParts) {
+  const BigRun big;
+  const RunDigest truth = big.ThroughFiles();
+  EXPECT_EQ(CompareExactly(big.spec().model, truth, big.ThroughFiles()).check.outcome, CheckOutcome::kPass);
+  for (int64_t element : {int64_t{0}, BigRun::kElements / 3, BigRun::kElements - 1}) {
+    for (int bit : {0, 40}) {
+      BigRun changed = big;
+      changed.Change(element, BigRun::ValueAt(element) ^ (int64_t{1} << bit));
+      const ExactResult result = CompareExactly(big.spec().model, truth, changed.ThroughFiles());
+      ASSERT_TRUE(result.divergence) << element << " " << bit;
+      EXPECT_EQ(result.divergence->quantity, "gradient");
+      EXPECT_EQ(result.divergence->tensor, "embed.weight");
+    }
+  }
 }
 
 TEST(CompareExactly, FailsOnAnotherNumberOfStepsOrTensors) {

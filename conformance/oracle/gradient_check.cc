@@ -3,6 +3,7 @@
 // limits of gradient_limit.h. The numbers of a region are pooled over the steps; what is named is the step in which the
 // region is worst.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 
@@ -62,25 +63,47 @@ bool AllFinite(const std::vector<GradientRegion>& regions, Sights sights) {
   return true;
 }
 
-// Whether a plain engine's gradient of the region is mere rounding: then a zero in it is one by chance.
-bool IsNoise(const GradientRegion& region, const std::vector<double>& truth, const std::vector<double>& plain) {
+// The truth's regions in one step. The norm of the whole is taken in units of its largest element, so that no square
+// overflows or underflows: all regions would be null.
+std::vector<RegionTruth> MeasureTruths(const std::vector<GradientRegion>& regions, const StepSight& truth) {
+  const auto for_each_value = [&](auto visit) {
+    for (const GradientRegion& region : regions) {
+      const std::vector<double>& values = Gradient(truth, region);
+      ForEachElement(region, [&](size_t i) { visit(values[i]); });
+    }
+  };
+  double largest = 0;
+  for_each_value([&](double value) { largest = std::max(largest, std::abs(value)); });
   double squares = 0;
-  double error_squares = 0;
-  ForEachElement(region, [&](size_t i) {
-    squares += truth[i] * truth[i];
-    error_squares += (plain[i] - truth[i]) * (plain[i] - truth[i]);
+  for_each_value([&](double value) { squares += largest > 0 ? (value / largest) * (value / largest) : 0; });
+  std::vector<RegionTruth> measured;
+  for (const GradientRegion& region : regions) {
+    measured.push_back(MeasureTruth(region, Gradient(truth, region), largest * std::sqrt(squares)));
+  }
+  return measured;
+}
+
+using Truths = std::vector<std::vector<RegionTruth>>;  // [step][region]
+
+// Whether a zero of the region is one by chance: the truth is rounding noise (null), and a plain engine makes other
+// noise. Where none does, as of an unused parameter, which is null too, zeros are sums without terms.
+bool IsNoise(const GradientRegion& region, const RegionTruth& measured, const Yardstick& yardstick, size_t step) {
+  if (!measured.null) return false;
+  const std::vector<double>& truth = Gradient(yardstick.truth[step], region);
+  return std::ranges::any_of(std::array{&yardstick.plain[step], &yardstick.other_plain[step]}, [&](const auto* plain) {
+    return MeasureError(region, measured, truth, Gradient(*plain, region)).norm > 0;
   });
-  return error_squares > 0 && error_squares >= squares;
 }
 
 // A value whose class is wrong, as the text of a finding: not finite, or not zero where truth and both plain engines
 // are exactly zero (a sum without terms is zero in every order).
-std::string WrongClass(const GradientRegion& region, const Yardstick& yardstick, size_t step, const StepSight& sight) {
+std::string WrongClass(const GradientRegion& region, const RegionTruth& measured, const Yardstick& yardstick,
+                       size_t step, const StepSight& sight) {
   const std::vector<double>& values = Gradient(sight, region);
   const std::vector<double>& truth = Gradient(yardstick.truth[step], region);
   const std::vector<double>& plain = Gradient(yardstick.plain[step], region);
   const std::vector<double>& other = Gradient(yardstick.other_plain[step], region);
-  const bool noise = IsNoise(region, truth, plain);
+  const bool noise = IsNoise(region, measured, yardstick, step);
   std::string finding;
   ForEachElement(region, [&](size_t i) {
     if (!finding.empty()) return;
@@ -93,11 +116,12 @@ std::string WrongClass(const GradientRegion& region, const Yardstick& yardstick,
 }
 
 std::optional<Divergence> FindWrongClass(const contract::ModelSpec& model, const std::vector<GradientRegion>& regions,
-                                         const Yardstick& yardstick, Sights candidate) {
+                                         const Yardstick& yardstick, const Truths& truths, Sights candidate) {
   for (size_t s = 0; s < candidate.size(); ++s) {
     std::optional<Divergence> found;
-    for (const GradientRegion& region : regions) {
-      const std::string finding = WrongClass(region, yardstick, s, candidate[s]);
+    for (size_t r = 0; r < regions.size(); ++r) {
+      const GradientRegion& region = regions[r];
+      const std::string finding = WrongClass(region, truths[s][r], yardstick, s, candidate[s]);
       if (finding.empty()) continue;
       // The last in canonical order is the nearest to the cause: backward comes to it first.
       const int64_t before = found ? found->num_tensors : 0;
@@ -124,7 +148,8 @@ struct Measured {
   std::vector<std::vector<RegionError>> candidate;  // [region][step]
 };
 
-Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& yardstick, Sights candidate) {
+Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& yardstick, const Truths& truths,
+                 Sights candidate) {
   Measured measured;
   measured.histories.resize(regions.size() + 1);
   measured.candidate.resize(regions.size() + 1);
@@ -135,17 +160,8 @@ Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& ya
   }
   measured.histories.back().is_whole = true;
   for (size_t s = 0; s < candidate.size(); ++s) {
-    double squares = 0;
-    for (const GradientRegion& region : regions) {
-      const std::vector<double>& values = Gradient(yardstick.truth[s], region);
-      ForEachElement(region, [&](size_t i) { squares += values[i] * values[i]; });
-    }
-    const double whole_norm = std::sqrt(squares);
-    std::vector<RegionTruth> truth;
-    for (size_t r = 0; r < regions.size(); ++r) {
-      truth.push_back(MeasureTruth(regions[r], Gradient(yardstick.truth[s], regions[r]), whole_norm));
-      measured.histories[r].truth.push_back(truth.back());
-    }
+    const std::vector<RegionTruth>& truth = truths[s];
+    for (size_t r = 0; r < regions.size(); ++r) measured.histories[r].truth.push_back(truth[r]);
     measured.histories.back().truth.push_back(WholeTruth(truth));
     const auto add = [&](const StepSight& sight, auto errors_of) {
       std::vector<RegionError> errors;
@@ -180,7 +196,6 @@ struct Finding {
   double share() const { return limit > 0 ? value / limit : (value > 0 ? HUGE_VAL : 0); }
 };
 
-// Over the steps in which the region is live.
 // Squares of the truth's norm, over the steps in which the region has a gradient.
 double EnergyOf(const RegionHistory& history) {
   double energy = 0;
@@ -188,6 +203,7 @@ double EnergyOf(const RegionHistory& history) {
   return energy;
 }
 
+// Over the steps in which the region is live.
 double MeanSlope(const RegionHistory& history, const std::vector<RegionError>& errors) {
   double slope = 0;
   double num_live = 0;
@@ -378,13 +394,18 @@ RealResult CheckGradients(const contract::ModelSpec& model, const Yardstick& yar
       !AllFinite(regions, yardstick.other_plain)) {
     return Ended(CheckOutcome::kVacuous, "the truth or a plain engine is not finite: nothing can be measured by it");
   }
-  if (auto wrong = FindWrongClass(model, regions, yardstick, candidate)) {
+  Truths truths;
+  for (const StepSight& sight : truth) truths.push_back(MeasureTruths(regions, sight));
+  if (auto wrong = FindWrongClass(model, regions, yardstick, truths, candidate)) {
     RealResult result =
         Ended(CheckOutcome::kFail, "step " + std::to_string(wrong->step) + ": gradient of " + wrong->detail);
     result.divergence = std::move(wrong);
     return result;
   }
-  const Measured measured = Measure(regions, yardstick, candidate);
+  if (std::ranges::any_of(truths, [](const auto& step) { return WholeTruth(step).null; })) {
+    return Ended(CheckOutcome::kVacuous, "the truth is zero everywhere in some step: errors have no scale there");
+  }
+  const Measured measured = Measure(regions, yardstick, truths, candidate);
   const contract::DType storage = candidate.front().storage;
   const double spread = EngineSpread(storage, LongestSum(model.gpt2(), truth));
   return Comparison(model, regions, candidate, measured, RegionLimits(measured.histories, storage, spread)).Run();

@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <iostream>
-#include <limits>
 
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -182,9 +182,7 @@ const std::vector<Mistake>& Mistakes() {
          *std::max_element(values.begin(), values.end()) *= 1.3;
        }},
       {"a NaN", "layers.0.norm1.bias", "element 3 is NaN",
-       [](StepSight& sight, const StepSight&) {
-         Gradient(sight, "layers.0.norm1.bias")[3] = std::numeric_limits<double>::quiet_NaN();
-       }},
+       [](StepSight& sight, const StepSight&) { Gradient(sight, "layers.0.norm1.bias")[3] = kNaN; }},
       {"an Inf", "embed.weight", "element 0 is Inf",
        [](StepSight& sight, const StepSight&) { Gradient(sight, "embed.weight")[0] = HUGE_VAL; }},
       {"the unused parameter has a gradient, however small", "unused.weight", "and so are both plain engines",
@@ -265,6 +263,81 @@ TEST(CheckGradients, DemandsAZeroWhereTheGradientIsMoreThanRounding) {
       const RealResult result = Check(yardstick, candidate);
       EXPECT_EQ(result.check.outcome, key_bias ? CheckOutcome::kPass : CheckOutcome::kFail) << result.check.detail;
     }
+  }
+}
+
+// A live region whose plain errors are as large as its truth, as small vectors' are in bf16: its zeros are sums without
+// terms all the same.
+TEST(CheckGradients, DemandsAZeroWhereThePlainEnginesAreNoiseButTheTruthIsNot) {
+  Yardstick yardstick = ExampleYardstick(DType::kBF16, 3);
+  std::vector<StepSight> candidate = ExampleCandidate(yardstick, DType::kBF16, 3);
+  const std::string name = "norm.bias";
+  for (std::vector<StepSight>* sights : {&yardstick.plain, &yardstick.other_plain}) {
+    ScaleTensor((*sights)[0], name, 3);
+    Gradient((*sights)[0], name)[4] = 0;
+  }
+  Gradient(yardstick.truth[0], name)[4] = 0;
+  Gradient(candidate[0], name)[4] = 0;
+  EXPECT_EQ(Check(yardstick, candidate).check.outcome, CheckOutcome::kPass) << Check(yardstick, candidate).check.detail;
+  Gradient(candidate[0], name)[4] = 1e-9;
+  EXPECT_NE(Check(yardstick, candidate).check.detail.find("and so are both plain engines"), std::string::npos);
+}
+
+// A zero of any sign is zero; what is not quite zero is not, where zero is demanded, and is near it elsewhere.
+TEST(CheckGradients, TakesMinusZeroForZeroAndSubnormalNumbersForNearlyZero) {
+  for (DType storage : kPrecisions) {
+    Yardstick yardstick = ExampleYardstick(storage, 3);
+    std::vector<StepSight> candidate = ExampleCandidate(yardstick, storage, 3);
+    const auto outcome = [&](const char* tensor, double truth, double seen) {
+      for (std::vector<StepSight>* sights : {&yardstick.truth, &yardstick.plain, &yardstick.other_plain}) {
+        Gradient((*sights)[1], tensor)[2] = truth;
+      }
+      Gradient(candidate[1], tensor)[2] = seen;
+      return Check(yardstick, candidate).check.outcome;
+    };
+    for (const char* tensor : {"unused.weight", "embed.weight"}) {
+      for (double truth : {0.0, -0.0}) {
+        for (double seen : {0.0, -0.0}) EXPECT_EQ(outcome(tensor, truth, seen), CheckOutcome::kPass) << tensor;
+        for (double seen : {kSubnormal, -kSubnormal, 5e-324}) {
+          EXPECT_EQ(outcome(tensor, truth, seen), CheckOutcome::kFail) << tensor << " " << seen;
+        }
+        EXPECT_EQ(outcome(tensor, truth, 0.0), CheckOutcome::kPass) << tensor;
+      }
+    }
+    for (double seen : {0.0, -0.0, kSubnormal, -kSubnormal}) {
+      EXPECT_EQ(outcome("embed.weight", kSubnormal, seen), CheckOutcome::kPass) << seen;
+    }
+  }
+}
+
+TEST(CheckGradients, FailsACandidateThatIsNotFiniteAndIsVacuousWhereAYardstickIsNot) {
+  for (DType storage : kPrecisions) {
+    for (double odd : kNotFinite) {
+      const Yardstick good = ExampleYardstick(storage, 3);
+      std::vector<StepSight> candidate = ExampleCandidate(good, storage, 3);
+      Gradient(candidate[2], "pos.weight")[7] = odd;
+      ASSERT_TRUE(Check(good, candidate).divergence) << odd;
+      EXPECT_EQ(Check(good, candidate).divergence->tensor, "pos.weight");
+      for (auto line : {&Yardstick::truth, &Yardstick::plain, &Yardstick::other_plain}) {
+        Yardstick broken = good;
+        Gradient((broken.*line)[2], "pos.weight")[7] = odd;
+        EXPECT_EQ(Check(broken, candidate).check.outcome, CheckOutcome::kVacuous) << odd;
+      }
+    }
+  }
+}
+
+// Squares of such gradients overflow or underflow in fp64; regions must not become null by that.
+TEST(CheckGradients, FindsAHalvedGradientOfAnySize) {
+  for (double size : {1e-200, 1.0, 1e200}) {
+    Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+    std::vector<StepSight> candidate = ExampleCandidate(yardstick, DType::kF32, 3);
+    for (auto* sights : {&yardstick.truth, &yardstick.plain, &yardstick.other_plain, &candidate}) {
+      for (StepSight& sight : *sights) Scale(sight, size);
+    }
+    EXPECT_EQ(Check(yardstick, candidate).check.outcome, CheckOutcome::kPass) << size;
+    for (StepSight& sight : candidate) Scale(sight, 0.5);
+    EXPECT_EQ(Check(yardstick, candidate).check.outcome, CheckOutcome::kFail) << size;
   }
 }
 
@@ -353,9 +426,10 @@ TEST(CheckGradients, IsVacuousWhereNothingCouldBeSeen) {
   EXPECT_EQ(Check(one_step, first(yardstick.plain)).check.outcome, CheckOutcome::kVacuous);
   EXPECT_EQ(Check(Yardstick{}, {}).check.outcome, CheckOutcome::kVacuous);
 
-  Yardstick broken = yardstick;
-  broken.other_plain[2].of(TensorKind::kGradient)[0][0] = HUGE_VAL;
-  EXPECT_EQ(Check(broken, yardstick.plain).check.outcome, CheckOutcome::kVacuous);
+  // Errors have no scale where the truth is zero, whatever the plain engines make of it.
+  Yardstick still = yardstick;
+  Scale(still.truth[1], 0);
+  EXPECT_EQ(Check(still, yardstick.plain).check.outcome, CheckOutcome::kVacuous);
 
   Yardstick wild = yardstick;
   for (StepSight& sight : wild.plain) Scale(sight, 2);
@@ -374,9 +448,21 @@ TEST(CheckGradients, FailsWhenStepsOrTensorsAreMissing) {
   candidate[1].step = 5;
   EXPECT_EQ(Check(yardstick, candidate).check.outcome, CheckOutcome::kFail);
   candidate = yardstick.plain;
-  candidate[3].of(TensorKind::kGradient)[2].pop_back();
-  EXPECT_NE(Check(yardstick, candidate).check.detail.find("no whole gradient of layers.0.norm1.weight in step 9"),
-            std::string::npos);
+  for (const auto change : {+[](StepSight& sight) { sight.of(TensorKind::kGradient)[2].pop_back(); },
+                            +[](StepSight& sight) { sight.of(TensorKind::kGradient)[2].push_back(0); },
+                            +[](StepSight& sight) { sight.of(TensorKind::kGradient)[2].clear(); },
+                            +[](StepSight& sight) { sight.of(TensorKind::kGradient)[2].resize(1); },
+                            +[](StepSight& sight) { sight.of(TensorKind::kGradient).resize(2); }}) {
+    candidate = yardstick.plain;
+    change(candidate[3]);
+    EXPECT_NE(Check(yardstick, candidate).check.detail.find("no whole gradient of layers.0.norm1.weight in step 9"),
+              std::string::npos);
+    for (auto line : {&Yardstick::truth, &Yardstick::plain, &Yardstick::other_plain}) {
+      Yardstick broken = yardstick;
+      change((broken.*line)[3]);
+      EXPECT_EQ(Check(broken, yardstick.plain).check.outcome, CheckOutcome::kFail);
+    }
+  }
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ bool AllFinite(Losses losses) {
   return std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
 }
 
+// Whether distances from these can be taken, relative to them.
+bool HaveDistances(Losses truth) {
+  return AllFinite(truth) && std::none_of(truth.begin(), truth.end(), [](double loss) { return loss == 0; });
+}
+
 std::vector<double> LossesOf(std::span<const StepSight> sights) {
   std::vector<double> losses;
   for (const StepSight& sight : sights) losses.push_back(sight.loss);
@@ -76,8 +81,7 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
   if (plain.size() != num_steps || other.size() != num_steps || candidate.size() != num_steps) {
     return Ended(kName, CheckOutcome::kFail, 0, "the four have different numbers of steps");
   }
-  if (num_steps < 2 || !AllFinite(truth) || !AllFinite(plain) || !AllFinite(other) ||
-      std::any_of(truth.begin(), truth.end(), [](double loss) { return loss == 0; })) {
+  if (num_steps < 2 || !HaveDistances(truth) || !AllFinite(plain) || !AllFinite(other)) {
     return Ended(kName, CheckOutcome::kVacuous, 0, "needs two steps or more, of finite losses that are not zero");
   }
   const bool bf16 = candidate.front().storage == contract::DType::kBF16;
@@ -94,6 +98,9 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
   for (size_t i = 0; i < num_steps; ++i) {
     compared += 2;
     const int64_t step = candidate[i].step;
+    if (step != yardstick.truth[i].step) {
+      return Failed(kName, compared, step, "is compared with step " + std::to_string(yardstick.truth[i].step));
+    }
     if (candidate[i].tokens != yardstick.truth[i].tokens) {
       return Failed(kName, compared, step,
                     "is over " + std::to_string(candidate[i].tokens) + " tokens, the truth over " +
@@ -124,10 +131,10 @@ RealResult CheckTrajectory(Losses truth, int64_t most_tokens, std::span<const st
   const bool whole = std::all_of(drifted.begin(), drifted.end(), [&](const std::vector<double>& losses) {
     return losses.size() == num_steps && AllFinite(losses);
   });
-  if (num_steps < 2 || drifted.size() < 2 || !whole || !AllFinite(truth) || !(truth.back() < truth.front())) {
-    return Ended(
-        kName, CheckOutcome::kVacuous, 0,
-        "needs two steps and two plain runs or more, finite losses, and a truth that falls from first to last");
+  if (num_steps < 2 || drifted.size() < 2 || !whole || !HaveDistances(truth) || !(truth.back() < truth.front())) {
+    return Ended(kName, CheckOutcome::kVacuous, 0,
+                 "needs two steps and two plain runs or more, finite losses that are not zero, and a truth that falls "
+                 "from first to last");
   }
   const auto last = static_cast<int64_t>(num_steps) - 1;
   const auto compared = static_cast<int64_t>(num_steps) + 1;

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -53,7 +53,7 @@ TEST(CheckLosses, GivesNoFalseAlarmInTwoThousandRepetitions) {
 
 TEST(CheckLosses, FindsOneWrongLossAndNamesTheStep) {
   for (size_t step = 0; step < 4; ++step) {
-    for (double factor : {0.5, 1.01, 2.0, -1.0, 0.0, HUGE_VAL, std::numeric_limits<double>::quiet_NaN()}) {
+    for (double factor : {0.5, 1.01, 2.0, -1.0, 0.0, -0.0, kSubnormal, kInf, -kInf, kNaN, kOtherNaN}) {
       const Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
       std::vector<StepSight> candidate = yardstick.plain;
       candidate[step].loss *= factor;
@@ -73,6 +73,30 @@ TEST(CheckLosses, FindsAnotherTokenCount) {
   EXPECT_NE(CheckLosses(yardstick, candidate).check.detail.find("over 22 tokens"), std::string::npos);
 }
 
+TEST(CheckLosses, FailsOnOtherSteps) {
+  const Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+  std::vector<StepSight> candidate = yardstick.plain;
+  ++candidate[3].step;
+  EXPECT_NE(CheckLosses(yardstick, candidate).check.detail.find("compared with step 9"), std::string::npos);
+}
+
+TEST(CheckLosses, IsVacuousWhereTheTruthOrAPlainEngineIsNotFiniteOrTheTruthIsZero) {
+  for (auto line : {&Yardstick::truth, &Yardstick::plain, &Yardstick::other_plain}) {
+    for (double loss : kNotFinite) {
+      Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+      (yardstick.*line)[2].loss = loss;
+      // Neither an engine that is right otherwise, nor one that agrees.
+      EXPECT_EQ(CheckLosses(yardstick, Truth()).check.outcome, CheckOutcome::kVacuous) << loss;
+      EXPECT_EQ(CheckLosses(yardstick, yardstick.*line).check.outcome, CheckOutcome::kVacuous) << loss;
+    }
+  }
+  for (double zero : {0.0, -0.0}) {
+    Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
+    yardstick.truth[2].loss = zero;
+    EXPECT_EQ(CheckLosses(yardstick, yardstick.truth).check.outcome, CheckOutcome::kVacuous);
+  }
+}
+
 TEST(CheckLosses, IsVacuousWithoutAScaleAndFailsOnMissingSteps) {
   Yardstick yardstick = ExampleYardstick(DType::kF32, 3);
   EXPECT_EQ(CheckLosses(Yardstick{}, {}).check.outcome, CheckOutcome::kVacuous);
@@ -81,8 +105,6 @@ TEST(CheckLosses, IsVacuousWithoutAScaleAndFailsOnMissingSteps) {
   EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kFail);
   candidate = yardstick.truth;
   yardstick.plain[1].loss = 2 * yardstick.truth[1].loss;
-  EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kVacuous);
-  yardstick.plain[1].loss = HUGE_VAL;
   EXPECT_EQ(CheckLosses(yardstick, candidate).check.outcome, CheckOutcome::kVacuous);
 }
 
@@ -166,11 +188,16 @@ TEST(CheckTrajectory, FindsWhatDoesNotLearnAndWhatLearnsAtAnotherRate) {
   EXPECT_EQ(check(slower).check.outcome, CheckOutcome::kFail);
   EXPECT_EQ(check(slower).divergence->quantity, "loss");
   EXPECT_EQ(check(slower).divergence->step, 19);
-  std::vector<double> broken = truth;
-  broken[7] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(check(broken).divergence->step, 7);
-  broken.pop_back();
-  EXPECT_EQ(check(broken).check.outcome, CheckOutcome::kFail);
+  for (double odd : {kNaN, kOtherNaN, kInf, -kInf, 0.0, -0.0, kSubnormal, -truth[7]}) {
+    std::vector<double> broken = truth;
+    broken[7] = odd;
+    ASSERT_TRUE(check(broken).divergence) << odd;
+    EXPECT_EQ(check(broken).divergence->step, 7) << odd;
+  }
+  std::vector<double> shorter = truth;
+  shorter.pop_back();
+  EXPECT_EQ(check(shorter).check.outcome, CheckOutcome::kFail);
+  EXPECT_EQ(check({}).check.outcome, CheckOutcome::kFail);
 }
 
 TEST(CheckTrajectory, IsVacuousWhereTheTruthLearnsNothingOrThePlainRunsScatterMore) {
@@ -184,10 +211,18 @@ TEST(CheckTrajectory, IsVacuousWhereTheTruthLearnsNothingOrThePlainRunsScatterMo
   EXPECT_EQ(check(truth, {}), CheckOutcome::kVacuous);
   EXPECT_EQ(check(truth, {truth}), CheckOutcome::kVacuous);
   EXPECT_EQ(check(truth, ExampleDrift(0.1, 2)), CheckOutcome::kVacuous);
+  for (double odd : kNotFinite) {
+    std::vector<std::vector<double>> broken = ExampleDrift(1e-6, 2);
+    broken[3][5] = odd;
+    EXPECT_EQ(check(truth, broken), CheckOutcome::kVacuous) << odd;
+  }
+  // A distance is relative to the truth's loss.
+  for (double odd : {kNaN, kInf, -kInf, 0.0, -0.0}) {
+    std::vector<double> broken = truth;
+    broken[5] = odd;
+    EXPECT_EQ(check(broken, ExampleDrift(1e-6, 2)), CheckOutcome::kVacuous) << odd;
+  }
   std::vector<std::vector<double>> broken = ExampleDrift(1e-6, 2);
-  broken[3][5] = HUGE_VAL;
-  EXPECT_EQ(check(truth, broken), CheckOutcome::kVacuous);
-  broken = ExampleDrift(1e-6, 2);
   broken[3].pop_back();
   EXPECT_EQ(check(truth, broken), CheckOutcome::kVacuous);
 }

@@ -9,6 +9,7 @@
 
 #include "conformance/contract/trace.h"
 #include "conformance/oracle/number_text.h"
+#include "conformance/oracle/same_number.h"
 #include "conformance/oracle/truth_check.h"
 
 namespace plumbline::conformance {
@@ -17,6 +18,9 @@ namespace {
 using contract::Digest;
 using contract::TensorKind;
 using reports::CheckOutcome;
+
+using Tensors = std::vector<std::vector<double>>;
+using Limit = std::optional<double>;  // of a distance; nothing demands every bit
 
 constexpr double kUnitRoundoff = 0x1p-24;  // fp32
 constexpr const char* kNoGradient = "the gradient is zero everywhere: nothing could differ";
@@ -32,7 +36,7 @@ bool HasGradient(const RunDigest& run) {
   });
 }
 
-double Largest(const std::vector<std::vector<double>>& tensors) {
+double Largest(const Tensors& tensors) {
   double largest = 0;
   for (const std::vector<double>& tensor : tensors) {
     for (double value : tensor) largest = std::max(largest, std::abs(value));
@@ -49,21 +53,22 @@ class Comparison {
 
   size_t num_tensors() const { return parameters_.size(); }
 
-  // Positive form: NaN is beyond every limit.
-  void Compare(const std::string& quantity, size_t tensor, size_t index, double expected, double seen, double limit) {
+  // Positive form: NaN is beyond every limit. Nothing is near what is not finite, and a limit may be Inf where either
+  // run has such a number. Without a limit it is the bits that count: -0 is not +0.
+  void Compare(const std::string& quantity, size_t tensor, size_t index, double expected, double seen, Limit limit) {
     ++compared_;
     const double distance = std::abs(seen - expected);
-    if (distance <= limit) {
-      if (limit > 0) largest_share_ = std::max(largest_share_, distance / limit);
+    if (std::isfinite(expected) && std::isfinite(seen) && (limit ? distance <= *limit : SameNumber(expected, seen))) {
+      if (limit > 0.0) largest_share_ = std::max(largest_share_, distance / *limit);
       return;
     }
     const std::string where = quantity == "gradient" ? "element " + std::to_string(index) + " " : "";
-    const std::string allowed = limit > 0 ? ", allowed distance " + ShortText(limit, 3) : "";
+    const std::string allowed = limit > 0.0 ? ", allowed distance " + ShortText(*limit, 3) : "";
     Differ(quantity, tensor, distance,
            where + "is " + ExactText(seen) + ", by the relation " + ExactText(expected) + allowed);
   }
 
-  void CompareNumber(const std::string& quantity, double expected, double seen, double limit) {
+  void CompareNumber(const std::string& quantity, double expected, double seen, Limit limit) {
     Compare(quantity, kNone, 0, expected, seen, limit);
   }
 
@@ -75,10 +80,18 @@ class Comparison {
     Differ(quantity, tensor, 1, "is " + std::to_string(seen) + ", by the relation " + std::to_string(expected));
   }
 
-  // A whole tensor, every element of which exists in both.
-  bool SameSize(size_t tensor, size_t expected, size_t seen) {
+  // Whether every element of every tensor of the model exists in both.
+  bool SameSizes(const Tensors& expected, const Tensors& seen) {
+    bool same = SameCount("tensors", expected.size(), seen.size()) && SameCount("tensors", num_tensors(), seen.size());
+    for (size_t tensor = 0; same && tensor < seen.size(); ++tensor) {
+      same = SameCount("elements of " + Name(tensor), expected[tensor].size(), seen[tensor].size());
+    }
+    return same;
+  }
+
+  bool SameCount(const std::string& quantity, size_t expected, size_t seen) {
     if (expected == seen) return true;
-    CompareNumber("elements of " + Name(tensor), static_cast<double>(expected), static_cast<double>(seen), 0);
+    CompareInteger(quantity, kNone, expected, seen);
     return false;
   }
 
@@ -131,24 +144,22 @@ class Comparison {
 };
 
 // Gradients before the loss: they name a tensor, and the loss enters no training.
-using Tensors = std::vector<std::vector<double>>;
-
-void CompareGradients(const Tensors& expected, const Tensors& seen, double limit, Comparison& comparison) {
-  for (size_t tensor = 0; tensor < comparison.num_tensors(); ++tensor) {
-    if (!comparison.SameSize(tensor, expected[tensor].size(), seen[tensor].size())) continue;
+void CompareGradients(const Tensors& expected, const Tensors& seen, Limit limit, Comparison& comparison) {
+  if (!comparison.SameSizes(expected, seen)) return;
+  for (size_t tensor = 0; tensor < expected.size(); ++tensor) {
     for (size_t i = 0; i < expected[tensor].size(); ++i) {
       comparison.Compare("gradient", tensor, i, expected[tensor][i], seen[tensor][i], limit);
     }
   }
 }
 
-// (N1 a + N2 b) / N in fp64, whose roundings are 2^29 times smaller than those that the limit is about.
+// (N1 a + N2 b) / N in fp64, whose roundings are 2^29 times smaller than those that the limit is about. Both have the
+// same sizes.
 Tensors Mean(const StepSight& first, const StepSight& second) {
   Tensors mean = first.of(TensorKind::kGradient);
   const Tensors& other = second.of(TensorKind::kGradient);
   const auto n1 = static_cast<double>(first.tokens), n2 = static_cast<double>(second.tokens);
   for (size_t tensor = 0; tensor < mean.size(); ++tensor) {
-    if (mean[tensor].size() != other[tensor].size()) continue;  // seen as a difference of sizes from the whole
     for (size_t i = 0; i < mean[tensor].size(); ++i) {
       mean[tensor][i] = (n1 * mean[tensor][i] + n2 * other[tensor][i]) / (n1 + n2);
     }
@@ -179,7 +190,11 @@ RealResult CheckSplitRuns(const contract::ModelSpec& model, const RunDigest& who
     comparison.set_step(all.step);
     comparison.CompareNumber("tokens", static_cast<double>(one.tokens + two.tokens), static_cast<double>(all.tokens),
                              0);
-    for (size_t tensor = 0; tensor < comparison.num_tensors(); ++tensor) {
+    bool complete = true;
+    for (const StepDigest* step : {&all, &one, &two}) {
+      complete = comparison.SameCount("tensors", comparison.num_tensors(), Gradients(*step).size()) && complete;
+    }
+    for (size_t tensor = 0; complete && tensor < comparison.num_tensors(); ++tensor) {
       Digest sum = Gradients(one)[tensor];
       sum += Gradients(two)[tensor];
       const Digest& seen = Gradients(all)[tensor];
@@ -216,6 +231,10 @@ RealResult CheckSplitSteps(const contract::ModelSpec& model, int64_t batch, cons
   const double largest = std::max(Largest(whole.of(TensorKind::kGradient)), one + two);
   comparison.set_step(whole.step);
   comparison.CompareNumber("tokens", n, static_cast<double>(whole.tokens), 0);
+  // A part of another size would be mixed with nothing.
+  if (!comparison.SameSizes(first.of(TensorKind::kGradient), second.of(TensorKind::kGradient))) {
+    return comparison.Result();
+  }
   CompareGradients(Mean(first, second), whole.of(TensorKind::kGradient), tolerance * largest, comparison);
   const double loss = (n1 * first.loss + n2 * second.loss) / n;
   comparison.CompareNumber("loss", loss, whole.loss, tolerance * std::abs(whole.loss));
@@ -238,8 +257,8 @@ RealResult CheckScaledSteps(const contract::ModelSpec& model, const std::vector<
   }
   comparison.set_step(whole.step);
   comparison.CompareNumber("tokens", static_cast<double>(whole.tokens), static_cast<double>(scaled.tokens), 0);
-  CompareGradients(expected, scaled.of(TensorKind::kGradient), 0, comparison);
-  comparison.CompareNumber("loss", whole.loss, scaled.loss, 0);
+  CompareGradients(expected, scaled.of(TensorKind::kGradient), std::nullopt, comparison);
+  comparison.CompareNumber("loss", whole.loss, scaled.loss, std::nullopt);
   if (!any_scaled) comparison.MakeVacuous("no gradient that is not zero was to be scaled");
   return comparison.Result();
 }

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "conformance/oracle/metamorphic_guard.h"
 #include "conformance/oracle/testing/example_run.h"
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -20,8 +20,6 @@ using contract::TensorKind;
 using reports::CheckOutcome;
 
 constexpr int64_t kBatch = 6;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void ExpectFails(const RealResult& result, const std::string& part) {
   EXPECT_EQ(result.check.outcome, CheckOutcome::kFail) << part;
@@ -146,8 +144,13 @@ TEST(CheckSplitRuns, AddsUpAndFailsForOneUnitInAnyTensorOfAnyRun) {
     seen = split;
     (seen.*run).steps[0].loss += 1;
     ExpectFails(Check(seen), "loss");
-    (seen.*run).steps[0].loss = kNaN;
-    ExpectFails(Check(seen), "loss");
+    for (double odd : kNotFinite) {
+      (seen.*run).steps[0].loss = odd;
+      ExpectFails(Check(seen), "loss");
+    }
+    seen = split;
+    GradientsOf(seen.*run, 0).pop_back();
+    ExpectFails(Check(seen), "tensors");
     seen = split;
     ++(seen.*run).steps[0].tokens;
     ExpectFails(Check(seen), "tokens");
@@ -168,6 +171,15 @@ TEST(CheckSplitRuns, IsVacuousWhereAPartHasNoGradient) {
 }
 
 // ---- Family gpt2
+
+// What can be missing from a step's gradient, or be too much.
+using Change = void (*)(StepSight&);
+const Change kOtherSizes[] = {[](StepSight& sight) { sight.of(TensorKind::kGradient)[2].pop_back(); },
+                              [](StepSight& sight) { sight.of(TensorKind::kGradient)[2].push_back(0); },
+                              [](StepSight& sight) { sight.of(TensorKind::kGradient)[2].clear(); },
+                              [](StepSight& sight) { sight.of(TensorKind::kGradient)[2].resize(1); },
+                              [](StepSight& sight) { sight.of(TensorKind::kGradient).pop_back(); },
+                              [](StepSight& sight) { sight.of(TensorKind::kGradient).clear(); }};
 
 const contract::ModelSpec kModel = ExampleGpt2();
 
@@ -227,6 +239,40 @@ TEST(CheckNearSteps, AllowsTheLimitAndNothingBeyond) {
   ExpectAllNoticed(guard, 5);
 }
 
+TEST(CheckNearSteps, FailsForWhatIsNotFiniteInEitherRunAndForOtherSizes) {
+  const StepSight good = ExampleSight();
+  const auto fails = [&](const StepSight& one, const StepSight& other, const std::string& part) {
+    ExpectFails(CheckNearSteps("accumulated", kModel, kBatch, one, other), part);
+    ExpectFails(CheckNearSteps("accumulated", kModel, kBatch, other, one), part);
+    ExpectFails(CheckNearSteps("accumulated", kModel, kBatch, other, other), part);
+  };
+  for (double odd : kNotFinite) {
+    StepSight seen = good;
+    ElementOf(seen, 5, 1) = odd;
+    fails(good, seen, "element 1 is");
+    seen = good;
+    seen.loss = odd;
+    fails(good, seen, "loss");
+  }
+  for (Change change : kOtherSizes) {
+    StepSight seen = good;
+    change(seen);
+    ExpectFails(CheckNearSteps("accumulated", kModel, kBatch, good, seen), "is ");
+    ExpectFails(CheckNearSteps("accumulated", kModel, kBatch, seen, good), "is ");
+  }
+}
+
+TEST(CheckNearSteps, TakesZerosAndSubnormalNumbersForNearlyZero) {
+  for (double mine : {0.0, -0.0, kSubnormal}) {
+    for (double other : {0.0, -0.0, -kSubnormal}) {
+      StepSight whole = ExampleSight(), seen = whole;
+      ElementOf(whole, 5, 1) = mine;
+      ElementOf(seen, 5, 1) = other;
+      ExpectPasses(CheckNearSteps("accumulated", kModel, kBatch, whole, seen));
+    }
+  }
+}
+
 TEST(CheckNearSteps, NamesTheTensorThatIsFarthestOffAndCountsTheOthers) {
   const StepSight whole = ExampleSight();
   StepSight seen = whole;
@@ -281,9 +327,27 @@ TEST(CheckSplitSteps, WeighsPartsByTheirTokensAndFailsForAMeanOfMeans) {
   seen = whole;
   seen.loss *= 1.001;
   ExpectFails(check(seen), "loss");
-  StepSight with_nan = second;
-  ElementOf(with_nan, 0, 0) = kNaN;
-  ExpectFails(CheckSplitSteps(kModel, kBatch, whole, first, with_nan), "gradient");
+  // In each of the three runs, with whatever the others hold.
+  for (double odd : kNotFinite) {
+    for (int run = 0; run < 3; ++run) {
+      StepSight runs[] = {whole, first, second};
+      ElementOf(runs[run], 0, 0) = odd;
+      ExpectFails(CheckSplitSteps(kModel, kBatch, runs[0], runs[1], runs[2]), "gradient of embed.weight: element 0 is");
+      StepSight with_loss[] = {whole, first, second};
+      with_loss[run].loss = odd;
+      ExpectFails(CheckSplitSteps(kModel, kBatch, with_loss[0], with_loss[1], with_loss[2]), "loss");
+    }
+  }
+  for (Change change : kOtherSizes) {
+    for (int run = 0; run < 3; ++run) {
+      // A part that is the whole: what is missing from the other part is no difference then.
+      StepSight runs[] = {first, first, first};
+      runs[0].tokens = 2 * first.tokens;
+      ExpectPasses(CheckSplitSteps(kModel, kBatch, runs[0], runs[1], runs[2]));
+      change(runs[run]);
+      ExpectFails(CheckSplitSteps(kModel, kBatch, runs[0], runs[1], runs[2]), "is ");
+    }
+  }
   Guard guard;
   GuardSplitSteps(kModel, kBatch, whole, first, second, guard);
   ExpectAllNoticed(guard, 5);
@@ -317,12 +381,40 @@ TEST(CheckScaledSteps, DemandsEveryBitOfEveryElement) {
     float value = static_cast<float>(ElementOf(seen, tensor, 3));
     ElementOf(seen, tensor, 3) = std::nextafter(value, 0.0f);
     ExpectFails(check(seen), "element 3 is ");
-    ElementOf(seen, tensor, 3) = kNaN;
-    ExpectFails(check(seen), "is NaN");
+    for (double odd : kNotFinite) {
+      ElementOf(seen, tensor, 3) = odd;
+      ExpectFails(check(seen), "element 3 is ");
+    }
   }
   StepSight seen = scaled;
-  seen.loss = std::nextafter(seen.loss, 0);
-  ExpectFails(check(seen), "loss");
+  for (double odd : {std::nextafter(seen.loss, 0), kNaN, kInf, -kInf}) {
+    seen.loss = odd;
+    ExpectFails(check(seen), "loss");
+  }
+  for (Change change : kOtherSizes) {
+    seen = scaled;
+    change(seen);
+    ExpectFails(check(seen), "is ");
+  }
+  // The sign of a zero is scaled exactly too, and what a kernel flushes is not.
+  for (const auto& [exact, other] : {std::pair(0.0, -0.0), std::pair(-0.0, 0.0), std::pair(kSubnormal, 0.0)}) {
+    StepSight base = whole, right = scaled;
+    const int exponent = exponents[0][3];
+    ElementOf(base, 0, 3) = std::ldexp(exact, exponent);
+    ElementOf(right, 0, 3) = exact;
+    ExpectPasses(CheckScaledSteps(kModel, exponents, base, right));
+    ElementOf(right, 0, 3) = other;
+    ExpectFails(CheckScaledSteps(kModel, exponents, base, right), "element 3 is ");
+  }
+  // Runs that agree in what is not finite show nothing.
+  for (double odd : kNotFinite) {
+    StepSight base = whole, same = scaled;
+    ElementOf(base, 0, 3) = ElementOf(same, 0, 3) = odd;
+    ExpectFails(CheckScaledSteps(kModel, exponents, base, same), "element 3 is ");
+    base = whole, same = scaled;
+    base.loss = same.loss = odd;
+    ExpectFails(CheckScaledSteps(kModel, exponents, base, same), "loss");
+  }
   Guard guard;
   GuardScaledSteps(kModel, exponents, whole, scaled, guard);
   ExpectAllNoticed(guard, 6);

@@ -2,19 +2,16 @@
 // CompareBitwise: two runs of one engine that must be equal in every bit of every digest and in every number of the
 // trace.
 #include <algorithm>
-#include <cmath>
 
 #include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/oracle/same_number.h"
 
 namespace plumbline::conformance {
 namespace {
 
 using contract::TensorKind;
 using reports::CheckOutcome;
-
-// A trace writes every number that is not finite as null.
-bool Same(double a, double b) { return a == b || (!std::isfinite(a) && !std::isfinite(b)); }
 
 // Compares one step; the first difference in the order in which a step computes.
 class StepComparison {
@@ -25,7 +22,7 @@ class StepComparison {
   std::optional<Divergence> Run(const StepDigest& expected, const StepDigest& seen) {
     Demand(expected.step == seen.step, "step", std::to_string(seen.step), std::to_string(expected.step));
     Demand(expected.tokens == seen.tokens, "tokens", std::to_string(seen.tokens), std::to_string(expected.tokens));
-    Demand(Same(expected.loss, seen.loss), "loss", TraceText(seen.loss), TraceText(expected.loss));
+    Demand(SameNumber(expected.loss, seen.loss), "loss", TraceText(seen.loss), TraceText(expected.loss));
     for (const RankScalars& other : seen.other_scalars) {
       Demand(false, "replicas", "divided: rank " + std::to_string(other.rank) + " states other numbers than rank 0",
              "one state of all ranks");
@@ -48,11 +45,11 @@ class StepComparison {
     Demand(expected.has_value() == seen.has_value(), "lr", seen ? "reported" : "not reported",
            expected ? "a report" : "none");
     if (!expected || !seen) return;
-    Demand(Same(expected->gradient_norm, seen->gradient_norm), "gradient_norm", TraceText(seen->gradient_norm),
+    Demand(SameNumber(expected->gradient_norm, seen->gradient_norm), "gradient_norm", TraceText(seen->gradient_norm),
            TraceText(expected->gradient_norm));
     Demand(expected->skipped == seen->skipped, "skipped", seen->skipped ? "true" : "false",
            expected->skipped ? "true" : "false");
-    Demand(expected->lr == seen->lr, "lr", Lrs(seen->lr), Lrs(expected->lr));
+    Demand(std::ranges::equal(expected->lr, seen->lr, SameNumber), "lr", Lrs(seen->lr), Lrs(expected->lr));
   }
 
   static std::string Lrs(const std::vector<double>& lrs) {

@@ -6,6 +6,7 @@
 
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -90,10 +91,44 @@ TEST(CompareBitwise, NamesTheRankThatDiffersFromTheFirst) {
   EXPECT_NE(result.check.detail.find("on rank 3"), std::string::npos) << result.check.detail;
 }
 
-TEST(CompareBitwise, TakesNumbersThatAreNotFiniteForTheSame) {
-  RunDigest run = ExampleRun();
-  run.steps[0].loss = run.steps[0].real->gradient_norm = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(CompareBitwise("run to run", ExampleGpt2(), run, run).check.outcome, CheckOutcome::kPass);
+// Numbers of a trace, where every NaN and Inf is the same null, and of a run that was put together otherwise.
+TEST(CompareBitwise, TellsNumbersOfOtherClassesApartButNotNaNs) {
+  const auto with = [](double number, double& (*place)(StepDigest&)) {
+    RunDigest run = ExampleRun();
+    place(run.steps[1]) = number;
+    return run;
+  };
+  const double numbers[] = {0.0, -0.0, kSubnormal, 1.0, kInf, -kInf, kNaN};
+  for (const auto place : {+[](StepDigest& step) -> double& { return step.loss; },
+                           +[](StepDigest& step) -> double& { return step.real->gradient_norm; },
+                           +[](StepDigest& step) -> double& { return step.real->lr[1]; }}) {
+    for (const double& a : numbers) {
+      for (const double& b : numbers) {
+        const RealResult result = CompareBitwise("run to run", ExampleGpt2(), with(a, place), with(b, place));
+        EXPECT_EQ(result.check.outcome, &a == &b ? CheckOutcome::kPass : CheckOutcome::kFail) << a << " and " << b;
+      }
+    }
+    EXPECT_EQ(CompareBitwise("run to run", ExampleGpt2(), with(kNaN, place), with(kOtherNaN, place)).check.outcome,
+              CheckOutcome::kPass);
+  }
+}
+
+// Digests know no shape but the row-major index.
+TEST(CompareBitwise, TellsOneValueFromItsCopiesAndATensorFromNone) {
+  const auto run_of = [](int64_t count) {
+    RunDigest run = ExampleRun();
+    contract::Digest& digest = run.steps[0].tensors[static_cast<int>(TensorKind::kWeight)][0];
+    digest = {};
+    for (int64_t i = 0; i < count; ++i) digest.AddBits(i, std::bit_cast<uint32_t>(1.0f));
+    return run;
+  };
+  for (int64_t a : {0, 1, 2, 12}) {
+    for (int64_t b : {0, 1, 2, 12}) {
+      EXPECT_EQ(CompareBitwise("broadcast", ExampleGpt2(), run_of(a), run_of(b)).check.outcome,
+                a == b ? CheckOutcome::kPass : CheckOutcome::kFail)
+          << a << " and " << b;
+    }
+  }
 }
 
 // The example run, with one more fp32 element of this value in a weight of its last step.

@@ -2,12 +2,15 @@
 #include "conformance/oracle/run_digest.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "conformance/oracle/gather_formula.h"
+#include "conformance/oracle/same_number.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -40,15 +43,12 @@ Digest Replace(Digest total, const Digest& kept, const Digest& other) {
   return total;
 }
 
-// A number that is not finite is null in a trace.
-bool Same(double a, double b) { return a == b || (!std::isfinite(a) && !std::isfinite(b)); }
-
 // The first of the real numbers that differs, or nothing.
 const char* DifferingReal(const std::optional<contract::RealStep>& a, const std::optional<contract::RealStep>& b) {
   if (a.has_value() != b.has_value()) return "lr, gradient_norm and skipped";
   if (!a) return nullptr;
-  if (a->lr != b->lr) return "lr";
-  if (!Same(a->gradient_norm, b->gradient_norm)) return "gradient_norm";
+  if (!std::ranges::equal(a->lr, b->lr, SameNumber)) return "lr";
+  if (!SameNumber(a->gradient_norm, b->gradient_norm)) return "gradient_norm";
   return a->skipped == b->skipped ? nullptr : "skipped";
 }
 
@@ -183,11 +183,11 @@ class Merger {
       const StepRecord& record = trace.steps[index];
       const std::string where = "step " + std::to_string(first.step) + ": rank " + std::to_string(trace.rank);
       const char* differing = DifferingReal(record.real, first.real);
-      const bool same = Same(record.loss, first.loss) && record.tokens == first.tokens && !differing;
+      const bool same = SameNumber(record.loss, first.loss) && record.tokens == first.tokens && !differing;
       if (!same) merged.other_scalars.push_back({trace.rank, record.loss, record.tokens, record.real});
       replicas_.compared += first.real ? 5 : 2;
       if (differing) FailOnce(replicas_, where + " states another " + differing + " than rank 0");
-      if (!Same(record.loss, first.loss)) {
+      if (!SameNumber(record.loss, first.loss)) {
         FailOnce(replicas_,
                  where + " states loss " + std::to_string(record.loss) + ", rank 0 " + std::to_string(first.loss));
       }
@@ -236,7 +236,13 @@ class Merger {
     const std::string where = "step " + std::to_string(merged.step) + ": " + std::string(Name(kind));
     std::vector<SliceMap> tensors(parameters_.size());
     for (const Trace& trace : ranks_) {
+      std::set<std::pair<std::string_view, int64_t>> listed;
       for (const SliceDigest& slice : trace.steps[index].of(kind)) {
+        // Twice the half of a tensor has as many elements as the whole.
+        if (!listed.insert({slice.tensor, slice.begin}).second) {
+          FailOnce(trace_, where + " of " + slice.tensor + " " + Slice(slice.begin, slice.end) +
+                               " is listed twice on rank " + std::to_string(trace.rank));
+        }
         const auto found = index_of_.find(slice.tensor);
         if (found == index_of_.end() || absent || IsAbsent(kind, parameters_[found->second])) {
           FailOnce(trace_, where + " of " + slice.tensor + " is not one of this case");

@@ -7,6 +7,7 @@
 
 #include "conformance/oracle/testing/example_run.h"
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -114,6 +115,21 @@ TEST(MergeTraces, FailsWhenARankLeavesOutAFrozenParameterInAnyStage) {
       ExpectFail(MergeTraces(spec, traces), "trace", "of layers.0.norm2.weight is not whole on rank 1");
     }
   }
+}
+
+// Twice the first half has as many elements as the whole.
+TEST(MergeTraces, FailsOnASliceThatARankListsTwice) {
+  auto traces = ExampleTraces(2, 0);
+  for (contract::Trace& trace : traces) {
+    auto& slices = trace.steps[1].of(TensorKind::kWeight);
+    contract::SliceDigest second = slices[0];
+    slices[0].end = second.begin = slices[0].end / 2;
+    slices.push_back(second);
+  }
+  EXPECT_EQ(CheckOf(MergeTraces(ExampleCase(2), traces), "trace").outcome, CheckOutcome::kPass);
+  auto& slices = traces[1].steps[1].of(TensorKind::kWeight);
+  slices.back() = slices.front();
+  ExpectFail(MergeTraces(ExampleCase(2), traces), "trace", "is listed twice on rank 1");
 }
 
 TEST(MergeTraces, FailsOnAHoleBetweenSlices) {
@@ -249,6 +265,27 @@ TEST(MergeTraces, ComparesLrNormAndSkippedOverRanks) {
             "step 6: rank 2 states another gradient_norm than rank 0");
   EXPECT_EQ(detail([](contract::RealStep& real) { real.skipped = true; }),
             "step 6: rank 2 states another skipped than rank 0");
+}
+
+// Each rank's numbers are held to rank 0's: in a trace every NaN and Inf is the same null.
+TEST(MergeTraces, TellsNumbersOfOtherClassesApartButNotNaNs) {
+  const double numbers[] = {0.0, -0.0, kSubnormal, kInf, -kInf, kNaN};
+  for (const auto place : {+[](contract::StepRecord& record) -> double& { return record.loss; },
+                           +[](contract::StepRecord& record) -> double& { return record.real->gradient_norm; },
+                           +[](contract::StepRecord& record) -> double& { return record.real->lr[0]; }}) {
+    const auto outcome = [&](double first, double other) {
+      auto [spec, traces] = RealRun(3);
+      for (Trace& trace : traces) place(trace.steps[1]) = first;
+      place(traces[2].steps[1]) = other;
+      return CheckOf(MergeTraces(spec, traces), "replicas").outcome;
+    };
+    for (const double& a : numbers) {
+      for (const double& b : numbers) {
+        EXPECT_EQ(outcome(a, b), &a == &b ? CheckOutcome::kPass : CheckOutcome::kFail) << a << " and " << b;
+      }
+    }
+    EXPECT_EQ(outcome(kNaN, kOtherNaN), CheckOutcome::kPass);
+  }
 }
 
 TEST(MergeTraces, DemandsTheNumbersOfARealStep) {

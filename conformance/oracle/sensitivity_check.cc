@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "conformance/contract/error.h"
 #include "conformance/oracle/number_text.h"
 
 namespace plumbline::conformance {
@@ -111,12 +112,22 @@ CheckRecord CheckLiveness(const contract::Certificate& certificate) {
 Amplification MeasureAmplification(const std::string& kind, const contract::TensorFile& truth,
                                    const contract::TensorFile& perturbed) {
   Amplification result{kind, 0, 0};
+  if (perturbed.tensors.size() != truth.tensors.size()) {
+    contract::Fail(contract::ErrorCode::kInvalidArgument,
+                   "the dump with one unit in " + kind + " has " + std::to_string(perturbed.tensors.size()) +
+                       " tensors; allowed: " + std::to_string(truth.tensors.size()) + ", as the one without");
+  }
   for (const contract::HostTensor& tensor : truth.tensors) {
     if (!tensor.name.starts_with("weight/")) continue;
+    const contract::HostTensor& other = perturbed.Find(tensor.name);
+    if (other.shape != tensor.shape) {
+      contract::Fail(contract::ErrorCode::kInvalidArgument,
+                     tensor.name + " with one unit in " + kind + " has another shape than without");
+    }
     const std::vector<int64_t> expected = contract::ToInt64(tensor);
-    const std::vector<int64_t> found = contract::ToInt64(perturbed.Find(tensor.name));
+    const std::vector<int64_t> found = contract::ToInt64(other);
     result.total += static_cast<int64_t>(expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) result.differing += i >= found.size() || expected[i] != found[i];
+    for (size_t i = 0; i < expected.size(); ++i) result.differing += expected[i] != found[i];
   }
   return result;
 }

@@ -27,7 +27,8 @@ reports::CheckRecord CheckCertificate(const contract::Certificate& certificate, 
 // "liveness".
 reports::CheckRecord CheckLiveness(const contract::Certificate& certificate);
 
-// The share of weights that differ between two dumps of the same step.
+// The share of weights that differ between two dumps of the same step. Dumps with other tensors or shapes are refused
+// (InvalidArgument): they would count as a difference, and so as sensitivity.
 struct Amplification {
   std::string kind;  // what the unit was added to
   int64_t differing = 0;

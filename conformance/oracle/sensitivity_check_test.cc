@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "conformance/contract/error.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -81,9 +83,13 @@ TEST(CheckCertificate, IsVacuousWithoutAQuantityAndWithNaN) {
   Certificate certificate = AtTheLimit();
   certificate.quantities.erase("state");
   EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kVacuous);
-  certificate = AtTheLimit();
-  certificate.quantities["gradient"].max = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kVacuous);
+  for (const auto& [name, quantity] : AtTheLimit().quantities) {
+    for (double odd : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      certificate = AtTheLimit();
+      certificate.quantities[name].max = odd;
+      EXPECT_EQ(CheckCertificate(certificate, DType::kF32, 1).outcome, CheckOutcome::kVacuous) << name << " " << odd;
+    }
+  }
 }
 
 TEST(CheckLiveness, HoldsAtTheLevelAndFailsBelowInOneTensor) {
@@ -92,9 +98,11 @@ TEST(CheckLiveness, HoldsAtTheLevelAndFailsBelowInOneTensor) {
   certificate.liveness[1].moving_weight_share = kMinLiveShare - 0.001;
   EXPECT_EQ(CheckLiveness(certificate).outcome, CheckOutcome::kVacuous);
   EXPECT_NE(CheckLiveness(certificate).detail.find("pos.weight"), std::string::npos);
-  certificate = AtTheLimit();
-  certificate.liveness[0].nonzero_gradient_share = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(CheckLiveness(certificate).outcome, CheckOutcome::kVacuous);
+  for (auto share : {&Certificate::Liveness::nonzero_gradient_share, &Certificate::Liveness::moving_weight_share}) {
+    certificate = AtTheLimit();
+    certificate.liveness[0].*share = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(CheckLiveness(certificate).outcome, CheckOutcome::kVacuous);
+  }
   EXPECT_EQ(CheckLiveness(Certificate{}).outcome, CheckOutcome::kVacuous);
 }
 
@@ -109,6 +117,42 @@ TEST(MeasureAmplification, CountsDifferingWeightsAndNothingElse) {
   EXPECT_EQ(measured.total, 4);
   EXPECT_EQ(measured.differing, 2);
   EXPECT_EQ(MeasureAmplification("moment", Weights({1, 0}), Weights({1, 0})).share(), 0);
+}
+
+contract::TensorFile Floats(const std::vector<int64_t>& shape, const std::vector<float>& values) {
+  return {{contract::MakeF32("weight/a@0", shape, values)}, {}};
+}
+
+TEST(MeasureAmplification, RefusesOtherTensorsShapesAndWhatIsNoInteger) {
+  const auto refuses = [](const contract::TensorFile& truth, const contract::TensorFile& perturbed) {
+    try {
+      MeasureAmplification("moment", truth, perturbed);
+    } catch (const contract::Error& error) {
+      return error.code() == contract::ErrorCode::kInvalidArgument;
+    }
+    return false;
+  };
+  const contract::TensorFile truth = Floats({3}, {1, 0, -1});
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 1}, {1, 3}}) {
+    EXPECT_TRUE(refuses(truth, Floats(shape, {1, 0, -1})));
+    EXPECT_TRUE(refuses(Floats(shape, {1, 0, -1}), truth));
+  }
+  for (const std::vector<float>& values : {std::vector<float>{}, {1}, {1, 0}, {1, 0, -1, 0}}) {
+    const contract::TensorFile other = Floats({static_cast<int64_t>(values.size())}, values);
+    EXPECT_TRUE(refuses(truth, other)) << values.size();
+    EXPECT_TRUE(refuses(other, truth)) << values.size();
+  }
+  EXPECT_TRUE(refuses(truth, {}));
+  EXPECT_TRUE(refuses(truth, Weights({1, 0, -1})));  // it has a moment too
+  for (float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                    -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::denorm_min(), 0.5f}) {
+    EXPECT_TRUE(refuses(truth, Floats({3}, {1, odd, -1}))) << odd;
+    EXPECT_TRUE(refuses(Floats({3}, {1, odd, -1}), truth)) << odd;
+  }
+}
+
+TEST(MeasureAmplification, TakesEqualIntegersOfAnySignOfZeroForEqual) {
+  EXPECT_EQ(MeasureAmplification("moment", Floats({2}, {0.0f, 1}), Floats({2}, {-0.0f, 1})).differing, 0);
 }
 
 TEST(CheckAmplification, IsVacuousBelowTheLevelTooEarlyOrWithoutAnything) {

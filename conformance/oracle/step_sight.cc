@@ -3,6 +3,7 @@
 // lists, bit for bit; equal slices are equal on all ranks; together they are the whole tensors.
 #include "conformance/oracle/step_sight.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "conformance/contract/digest.h"
 #include "conformance/contract/model_spec.h"
 #include "conformance/contract/tensor_file.h"
+#include "conformance/oracle/same_number.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -132,9 +134,6 @@ class Reader {
     throw Finding(At(rank) + ": the trace does not have this step");
   }
 
-  // Numbers that are not finite are all `null` in a trace, so two of them are the same.
-  static bool Same(double a, double b) { return a == b || (!(a - a == 0) && !(b - b == 0)); }
-
   void TakeScalars(int64_t rank, const StepRecord& record) {
     if (rank == 0) {
       sight_.loss = record.loss;
@@ -148,10 +147,10 @@ class Reader {
     const auto demand_same = [&](bool same, const char* what) {
       Demand(same, At(rank) + ": " + what + " differs from rank 0's");
     };
-    demand_same(Same(record.loss, sight_.loss), "loss");
+    demand_same(SameNumber(record.loss, sight_.loss), "loss");
     demand_same(record.tokens == sight_.tokens, "tokens");
-    demand_same(record.real->lr == sight_.real.lr, "lr");
-    demand_same(Same(record.real->gradient_norm, sight_.real.gradient_norm), "gradient_norm");
+    demand_same(std::ranges::equal(record.real->lr, sight_.real.lr, SameNumber), "lr");
+    demand_same(SameNumber(record.real->gradient_norm, sight_.real.gradient_norm), "gradient_norm");
     demand_same(record.real->skipped == sight_.real.skipped, "skipped");
     compared_ += 4 + static_cast<int64_t>(sight_.real.lr.size());
   }
@@ -162,7 +161,9 @@ class Reader {
     std::map<std::string, contract::SliceDigest> listed;
     for (TensorKind kind : contract::kTensorKinds) {
       for (const contract::SliceDigest& slice : record.of(kind)) {
-        listed[std::string(contract::Name(kind)) + "/" + slice.tensor + "@" + std::to_string(slice.begin)] = slice;
+        const std::string name =
+            std::string(contract::Name(kind)) + "/" + slice.tensor + "@" + std::to_string(slice.begin);
+        Demand(listed.emplace(name, slice).second, At(rank) + ": the trace lists " + name + " twice");
       }
     }
     Demand(listed.size() == file.tensors.size(), At(rank) + ": the dump has " + std::to_string(file.tensors.size()) +

@@ -9,11 +9,13 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/testing/temporary_folder.h"
 #include "conformance/oracle/testing/example_step.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -37,7 +39,7 @@ contract::Case DumpCase(int64_t world, DType storage = DType::kF32) {
 
 uint64_t ExampleBits(TensorKind kind, int64_t tensor, int64_t index, DType type) {
   ExampleNumbers numbers(static_cast<uint64_t>(static_cast<int64_t>(kind) * 100'000 + tensor * 1000 + index));
-  const double value = numbers.Normal();
+  const double value = numbers.Uniform() - 0.5;
   if (type == DType::kF64) return std::bit_cast<uint64_t>(value);
   const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
   return type == DType::kBF16 ? bits >> 16 : bits;
@@ -66,6 +68,7 @@ std::vector<RankOutput> ExampleOutputs(const contract::Case& spec, bool fp64 = f
     for (TensorKind kind : contract::kTensorKinds) {
       const DType stored = kind == TensorKind::kWeight ? spec.config.storage : DType::kF32;
       const DType type = fp64 ? DType::kF64 : stored;
+      const int64_t size = contract::SizeBytes(type);
       for (const auto& parameter : contract::Parameters(spec.model)) {
         if (!IsKept(kind, parameter)) continue;
         const bool whole = kind == TensorKind::kWeight;
@@ -76,12 +79,11 @@ std::vector<RankOutput> ExampleOutputs(const contract::Case& spec, bool fp64 = f
         HostTensor tensor{std::string(contract::Name(kind)) + "/" + parameter.name + "@" + std::to_string(begin),
                           type,
                           {end - begin},
-                          {}};
+                          std::vector<std::byte>(static_cast<size_t>((end - begin) * size))};
         for (int64_t i = begin; i < end; ++i) {
           const uint64_t bits = ExampleBits(kind, parameter.tensor_id, i, type);
           slice.digest.AddBits(i, bits);
-          const auto* bytes = reinterpret_cast<const std::byte*>(&bits);
-          tensor.data.insert(tensor.data.end(), bytes, bytes + contract::SizeBytes(type));
+          std::memcpy(tensor.data.data() + static_cast<size_t>((i - begin) * size), &bits, static_cast<size_t>(size));
         }
         output.record.of(kind).push_back(slice);
         output.dump.tensors.push_back(std::move(tensor));
@@ -172,16 +174,18 @@ TEST(SeeStep, KeepsNaNAndInfAndTakesThemForEqualBits) {
   EXPECT_TRUE(std::isnan(result.sight->loss));
 }
 
-// Changes one rank's slice and, unless it is about that, its digest in the trace.
-void FlipBit(RankOutput& output, TensorKind kind, size_t slice, bool trace_too) {
+HostTensor& DumpedOf(RankOutput& output, TensorKind kind, size_t slice) {
   size_t before = 0;
   for (TensorKind other : contract::kTensorKinds) {
     if (other < kind) before += output.record.of(other).size();
   }
-  HostTensor& tensor = output.dump.tensors[before + slice];
+  return output.dump.tensors[before + slice];
+}
+
+// The digest that the trace lists becomes that of what is dumped.
+void DigestAnew(RankOutput& output, TensorKind kind, size_t slice) {
+  const HostTensor& tensor = DumpedOf(output, kind, slice);
   contract::SliceDigest& listed = output.record.of(kind)[slice];
-  tensor.data.back() ^= std::byte{1};
-  if (!trace_too) return;
   listed.digest = {};
   const auto size = static_cast<size_t>(contract::SizeBytes(tensor.dtype));
   for (int64_t i = listed.begin; i < listed.end; ++i) {
@@ -189,6 +193,90 @@ void FlipBit(RankOutput& output, TensorKind kind, size_t slice, bool trace_too) 
     std::memcpy(&bits, tensor.data.data() + static_cast<size_t>(i - listed.begin) * size, size);
     listed.digest.AddBits(i, bits);
   }
+}
+
+// Changes one rank's slice and, unless it is about that, its digest in the trace.
+void FlipBit(RankOutput& output, TensorKind kind, size_t slice, bool trace_too) {
+  DumpedOf(output, kind, slice).data.back() ^= std::byte{1};
+  if (trace_too) DigestAnew(output, kind, slice);
+}
+
+void PutFloat(RankOutput& output, TensorKind kind, size_t slice, float value) {
+  std::memcpy(DumpedOf(output, kind, slice).data.data(), &value, sizeof(value));
+  DigestAnew(output, kind, slice);
+}
+
+// The first element of a weight that both ranks hold: two ranks agree in every bit, NaNs too, or not at all.
+TEST(SeeStep, TellsReplicasApartInEveryBitOfZerosSubnormalNumbersAndNaNs) {
+  constexpr float kTiny = std::numeric_limits<float>::denorm_min();
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const auto other_nan = std::bit_cast<float>(std::bit_cast<uint32_t>(nan) ^ 1);
+  const float values[] = {0.0f, -0.0f, kTiny, -kTiny, 2 * kTiny, nan, -nan, other_nan, inf, -inf};
+  const contract::Case spec = DumpCase(2);
+  for (const float& a : values) {
+    for (const float& b : values) {
+      std::vector<RankOutput> outputs = ExampleOutputs(spec);
+      PutFloat(outputs[0], TensorKind::kWeight, 0, a);
+      PutFloat(outputs[1], TensorKind::kWeight, 0, b);
+      const SightResult result = See(spec, outputs);
+      if (&a != &b) {
+        ExpectFail(result, "differs from rank 0's, first in element 0");
+        continue;
+      }
+      ASSERT_TRUE(result.sight) << result.check.detail;
+      const double seen = result.sight->of(TensorKind::kWeight)[0][0];
+      EXPECT_TRUE(std::isnan(a) ? std::isnan(seen)
+                                : std::bit_cast<uint64_t>(seen) == std::bit_cast<uint64_t>(double{a}));
+    }
+  }
+}
+
+TEST(SeeStep, TakesSlicesInOneDimensionOnly) {
+  const contract::Case spec = DumpCase(1);
+  const int64_t numel = ExampleOutputs(spec)[0].dump.tensors[0].shape[0];
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
+           {numel, 1}, {1, numel}, {numel / 2, 2}, {1, numel, 1}, {numel - 1}, {1}, {0}, {0, numel}, {}}) {
+    std::vector<RankOutput> outputs = ExampleOutputs(spec);
+    HostTensor& tensor = outputs[0].dump.tensors[0];
+    tensor.shape = shape;
+    tensor.data.resize(static_cast<size_t>(tensor.numel()) * 4);
+    ExpectFail(See(spec, outputs), "is not the slice of " + std::to_string(numel) + " elements, in one dimension");
+  }
+}
+
+// No engine lists or dumps a slice without elements, and none of them covers a tensor.
+TEST(SeeStep, FailsOnAnEmptySlice) {
+  const contract::Case spec = DumpCase(1);
+  std::vector<RankOutput> outputs = ExampleOutputs(spec);
+  HostTensor& tensor = outputs[0].dump.tensors[0];
+  contract::SliceDigest& listed = outputs[0].record.of(TensorKind::kGradient)[0];
+  tensor.shape = {0};
+  tensor.data.clear();
+  listed.end = listed.begin;
+  listed.digest = {};
+  ExpectFail(See(spec, outputs), "allowed: an integer, at least 1");
+}
+
+TEST(SeeStep, FailsOnASliceThatTheTraceListsTwice) {
+  const contract::Case spec = DumpCase(1);
+  std::vector<RankOutput> outputs = ExampleOutputs(spec);
+  outputs[0].record.of(TensorKind::kGradient).push_back(outputs[0].record.of(TensorKind::kGradient).front());
+  ExpectFail(See(spec, outputs), "lists gradient/embed.weight@0 twice");
+}
+
+// Frozen, so that it has no gradient and no moments, and stored in bf16: 80 MB for both ranks.
+TEST(SeeStep, FindsOneBitOfOneOfTenMillionElements) {
+  contract::Case spec = DumpCase(2, DType::kBF16);
+  spec.model.gpt2().vocab = 833'341;  // a prime
+  spec.model.gpt2().frozen = {"embed.weight"};
+  const int64_t numel = contract::Parameters(spec.model)[0].numel();
+  ASSERT_GT(numel, 10'000'000);
+  std::vector<RankOutput> outputs = ExampleOutputs(spec);
+  FlipBit(outputs[1], TensorKind::kWeight, 0, false);
+  ExpectFail(See(spec, outputs), "rank 1: weight/embed.weight@0 has another digest than the trace lists");
+  DigestAnew(outputs[1], TensorKind::kWeight, 0);
+  ExpectFail(See(spec, outputs),
+             "rank 1: weight/embed.weight@0 differs from rank 0's, first in element " + std::to_string(numel - 1));
 }
 
 TEST(SeeStep, FailsWhenAReplicaDiffersInOneBitAndNamesTheElement) {
@@ -261,6 +349,25 @@ TEST(SeeStep, FailsOnAnotherStorageType) {
   const contract::Case bf16 = DumpCase(1, DType::kBF16);
   ExpectFail(See(fp32, ExampleOutputs(bf16)), "weight/embed.weight@0 is BF16; allowed: F32");
   ExpectFail(See(bf16, ExampleOutputs(fp32)), "weight/embed.weight@0 is F32; allowed: BF16");
+  // As many bytes an element, and the same bits: only the name of the type tells them apart.
+  for (const auto& [spec, kind, type] :
+       {std::tuple(&fp32, TensorKind::kGradient, DType::kI32), std::tuple(&fp32, TensorKind::kMaster, DType::kI32),
+        std::tuple(&fp32, TensorKind::kWeight, DType::kI32), std::tuple(&bf16, TensorKind::kWeight, DType::kF16),
+        std::tuple(&bf16, TensorKind::kWeight, DType::kU16)}) {
+    std::vector<RankOutput> outputs = ExampleOutputs(*spec);
+    DumpedOf(outputs[0], kind, 0).dtype = type;
+    ExpectFail(See(*spec, outputs), "@0 is " + std::string(contract::Name(type)) + "; allowed: ");
+  }
+  // What is not stored in the storage type is fp32 in every case.
+  for (TensorKind kind : contract::kTensorKinds) {
+    if (kind == TensorKind::kWeight) continue;
+    std::vector<RankOutput> outputs = ExampleOutputs(bf16);
+    HostTensor& tensor = DumpedOf(outputs[0], kind, 0);
+    tensor.dtype = DType::kBF16;
+    tensor.data.resize(tensor.data.size() / 2);
+    DigestAnew(outputs[0], kind, 0);
+    ExpectFail(See(bf16, outputs), "@0 is BF16; allowed: F32");
+  }
   const contract::Case two = DumpCase(2);
   std::vector<RankOutput> mixed = ExampleOutputs(two);
   mixed[1] = ExampleOutputs(two, true)[1];
@@ -277,7 +384,11 @@ TEST(SeeStep, FailsWhenRanksStateDifferentNumbers) {
   ExpectFail(see([](contract::StepRecord& record) { record.loss = 2.5; }), "rank 1: loss differs");
   ExpectFail(see([](contract::StepRecord& record) { record.tokens = 41; }), "rank 1: tokens differs");
   ExpectFail(see([](contract::StepRecord& record) { record.real->lr = {2e-3}; }), "rank 1: lr differs");
-  ExpectFail(see([](contract::StepRecord& record) { record.real->gradient_norm = HUGE_VAL; }), "gradient_norm differs");
+  // In a trace every NaN and Inf is the same null.
+  for (double value : kNotFinite) {
+    ExpectFail(see([&](contract::StepRecord& record) { record.loss = value; }), "rank 1: loss differs");
+    ExpectFail(see([&](contract::StepRecord& record) { record.real->gradient_norm = value; }), "gradient_norm differs");
+  }
   ExpectFail(see([](contract::StepRecord& record) { record.real->skipped = true; }), "rank 1: skipped differs");
   ExpectFail(see([](contract::StepRecord& record) { record.real.reset(); }), "rank 1: the trace has no lr");
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/contract/trace.h"
@@ -32,21 +34,29 @@ class TruthChecker {
  public:
   explicit TruthChecker(double tolerance) : tolerance_(tolerance) {}
 
-  // Positive form: NaN is beyond every limit.
+  // Positive form: NaN is beyond every limit. What is not finite is no truth, whoever agrees; the limit may be Inf
+  // then.
   void Compare(int64_t step, const std::string& quantity, const std::string& tensor, double reference, double witness,
                double scale) {
     ++result_.check.compared;
     const double limit = tolerance_ * scale;
-    if (limit > 0) largest_share_ = std::max(largest_share_, std::abs(reference - witness) / limit);
-    if (std::abs(reference - witness) <= limit || result_.divergence) return;
-    result_.check.outcome = CheckOutcome::kFail;
-    result_.check.detail = "step " + std::to_string(step) + ": " + quantity + (tensor.empty() ? "" : " of " + tensor) +
-                           ": " + Values(reference, witness, limit);
-    result_.divergence = Divergence{step, quantity, tensor, 1, result_.check.detail};
+    const double distance = std::abs(reference - witness);
+    if (limit > 0) largest_share_ = std::max(largest_share_, distance / limit);
+    if (std::isfinite(reference) && distance <= limit) return;
+    Differ(step, quantity, tensor, Values(reference, witness, limit));
+  }
+
+  // Numbers of steps, tokens and elements. False if they differ.
+  bool SameCount(int64_t step, const std::string& quantity, const std::string& tensor, const char* who, int64_t seen,
+                 int64_t expected) {
+    if (seen == expected) return true;
+    Differ(step, quantity, tensor,
+           std::string(who) + " has " + std::to_string(seen) + ", expected " + std::to_string(expected));
+    return false;
   }
 
   RealResult Result() {
-    if (result_.check.compared == 0) result_.check.outcome = CheckOutcome::kVacuous;
+    if (result_.check.compared == 0 && !result_.divergence) result_.check.outcome = CheckOutcome::kVacuous;
     if (result_.check.outcome == CheckOutcome::kPass) {
       result_.check.detail = "two engines in fp64 agree in " + std::to_string(result_.check.compared) +
                              " values, at worst to " + ShortText(largest_share_, 2) + " of the limit";
@@ -55,10 +65,41 @@ class TruthChecker {
   }
 
  private:
+  void Differ(int64_t step, const std::string& quantity, const std::string& tensor, const std::string& detail) {
+    if (result_.divergence) return;
+    result_.check.outcome = CheckOutcome::kFail;
+    result_.check.detail =
+        "step " + std::to_string(step) + ": " + quantity + (tensor.empty() ? "" : " of " + tensor) + ": " + detail;
+    result_.divergence = Divergence{step, quantity, tensor, 1, result_.check.detail};
+  }
+
   double tolerance_;
   double largest_share_ = 0;
   RealResult result_{{"truth", CheckOutcome::kPass, 0, ""}, std::nullopt};
 };
+
+void CompareStep(const std::vector<contract::ParameterSpec>& parameters, const StepSight& mine, const StepSight& other,
+                 TruthChecker& checker) {
+  const int64_t step = mine.step;
+  if (!checker.SameCount(step, "step", "", "the witness", other.step, step)) return;
+  checker.SameCount(step, "tokens", "", "the witness", other.tokens, mine.tokens);
+  checker.Compare(step, "loss", "", mine.loss, other.loss, std::abs(mine.loss));
+  const double scale = LargestGradient(mine);
+  const auto& expected = mine.of(TensorKind::kGradient);
+  const auto& seen = other.of(TensorKind::kGradient);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const int64_t numel = parameters[i].frozen ? 0 : parameters[i].numel();
+    bool whole = true;
+    for (const auto& [tensors, who] : {std::pair(&expected, "the reference"), std::pair(&seen, "the witness")}) {
+      const int64_t held = i < tensors->size() ? std::ssize((*tensors)[i]) : -1;
+      whole = checker.SameCount(step, "elements", parameters[i].name, who, held, numel) && whole;
+    }
+    if (!whole) continue;
+    for (size_t k = 0; k < expected[i].size(); ++k) {
+      checker.Compare(step, "gradient", parameters[i].name, expected[i][k], seen[i][k], scale);
+    }
+  }
+}
 
 }  // namespace
 
@@ -73,17 +114,12 @@ RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span
                       std::span<const StepSight> witness) {
   TruthChecker checker(TruthTolerance(model.gpt2(), batch));
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  if (witness.size() < reference.size()) {
+    checker.SameCount(reference[witness.size()].step, "steps", "", "the witness", std::ssize(witness),
+                      std::ssize(reference));
+  }
   for (size_t i = 0; i < std::min(reference.size(), witness.size()); ++i) {
-    const StepSight& mine = reference[i];
-    checker.Compare(mine.step, "loss", "", mine.loss, witness[i].loss, std::abs(mine.loss));
-    const double scale = LargestGradient(mine);
-    for (size_t tensor = 0; tensor < parameters.size(); ++tensor) {
-      const std::vector<double>& expected = mine.of(TensorKind::kGradient)[tensor];
-      const std::vector<double>& seen = witness[i].of(TensorKind::kGradient)[tensor];
-      for (size_t k = 0; k < expected.size(); ++k) {
-        checker.Compare(mine.step, "gradient", parameters[tensor].name, expected[k], seen[k], scale);
-      }
-    }
+    CompareStep(parameters, reference[i], witness[i], checker);
   }
   return checker.Result();
 }

@@ -14,14 +14,15 @@
 namespace plumbline::conformance {
 
 // How far two sums of the same numbers may differ, in units of the largest, at unit roundoff u: n sums of n terms each
-// lead to at most 2 n u to first order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2). n
-// is taken as layers x (tokens of the batch + width + hidden + vocabulary): the lengths of all sums on a path.
+// lead to at most 2 n u to first order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2).
+// n is taken as layers x (tokens of the batch + width + hidden + vocabulary): the lengths of all sums on a path.
 double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_roundoff);
 
 // That of fp64.
 double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch);
 
-// "truth": loss and gradients, step by step. Parallel vectors.
+// "truth": loss, token count and gradients, step by step. The witness may have made more steps, which are not looked
+// at.
 RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
                       std::span<const StepSight> witness);
 

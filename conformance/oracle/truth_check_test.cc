@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
+#include <string>
+#include <vector>
+
+#include "conformance/oracle/testing/odd_numbers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -30,6 +33,7 @@ StepSight Sight() {
   StepSight sight;
   sight.step = 2;
   sight.loss = 1.5;
+  sight.tokens = 18;
   double value = 0.5;
   for (const contract::ParameterSpec& parameter : contract::Parameters(Model())) {
     auto& tensor = sight.of(TensorKind::kGradient).emplace_back();
@@ -57,8 +61,7 @@ TEST(CheckTruth, PassesWhatDiffersInTheLastPlacesAndCountsEveryValue) {
 }
 
 TEST(CheckTruth, FindsOneElementOfWhichFp64HasOtherDigits) {
-  for (double factor :
-       {1 + 1e-11, -1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+  for (double factor : {1 + 1e-11, -1.0, 0.0, -0.0, kSubnormal, kNaN, kOtherNaN, kInf, -kInf}) {
     StepSight witness = Sight();
     witness.of(TensorKind::kGradient)[5][3] *= factor;
     const RealResult result = Check(Sight(), witness);
@@ -73,11 +76,73 @@ TEST(CheckTruth, FindsALoss) {
   StepSight witness = Sight();
   witness.loss *= 1 + 1e-11;
   EXPECT_EQ(Check(Sight(), witness).check.outcome, CheckOutcome::kFail);
-  witness.loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(Check(Sight(), witness).check.outcome, CheckOutcome::kFail);
+  for (double loss : {kNaN, kOtherNaN, kInf, -kInf, 0.0, -1.5}) {
+    witness.loss = loss;
+    ASSERT_TRUE(Check(Sight(), witness).divergence) << loss;
+    EXPECT_EQ(Check(Sight(), witness).divergence->quantity, "loss") << loss;
+  }
 }
 
-TEST(CheckTruth, IsVacuousWithoutASharedStep) {
+// Not even two engines that agree, and not one of them that would set an infinite scale for all others.
+TEST(CheckTruth, TakesNothingThatIsNotFiniteForTheTruth) {
+  for (double odd : kNotFinite) {
+    StepSight reference = Sight();
+    reference.of(TensorKind::kGradient)[5][3] = odd;
+    for (const StepSight& witness : {Sight(), reference}) {
+      const RealResult result = Check(reference, witness);
+      ASSERT_TRUE(result.divergence) << odd;
+      EXPECT_EQ(result.divergence->tensor, contract::Parameters(Model())[5].name) << odd;
+    }
+    reference = Sight();
+    reference.loss = odd;
+    for (const StepSight& witness : {Sight(), reference}) {
+      ASSERT_TRUE(Check(reference, witness).divergence) << odd;
+      EXPECT_EQ(Check(reference, witness).divergence->quantity, "loss") << odd;
+    }
+  }
+}
+
+TEST(CheckTruth, TakesZerosAndSubnormalNumbersForNearlyZero) {
+  for (double mine : {0.0, -0.0, kSubnormal, 5e-324}) {
+    for (double other : {0.0, -0.0, -kSubnormal, 5e-324}) {
+      StepSight reference = Sight(), witness = Sight();
+      reference.of(TensorKind::kGradient)[5][3] = mine;
+      witness.of(TensorKind::kGradient)[5][3] = other;
+      EXPECT_EQ(Check(reference, witness).check.outcome, CheckOutcome::kPass) << mine << " and " << other;
+    }
+  }
+}
+
+TEST(CheckTruth, FailsWhereStepsTensorsOrElementsAreMissingOnEitherSide) {
+  const std::string tensor = contract::Parameters(Model())[5].name;
+  for (bool reference_too : {false, true}) {
+    for (const auto change : {+[](StepSight& sight) { sight.of(TensorKind::kGradient)[5].pop_back(); },
+                              +[](StepSight& sight) { sight.of(TensorKind::kGradient)[5].push_back(0); },
+                              +[](StepSight& sight) { sight.of(TensorKind::kGradient)[5].clear(); },
+                              +[](StepSight& sight) { sight.of(TensorKind::kGradient).resize(5); }}) {
+      StepSight one = Sight();
+      change(one);
+      for (const RealResult& result :
+           {Check(one, reference_too ? one : Sight()), Check(reference_too ? one : Sight(), one)}) {
+        ASSERT_TRUE(result.divergence);
+        EXPECT_EQ(result.divergence->quantity, "elements") << result.check.detail;
+        EXPECT_EQ(result.divergence->tensor, tensor) << result.check.detail;
+      }
+    }
+  }
+  StepSight other = Sight();
+  ++other.tokens;
+  EXPECT_EQ(Check(Sight(), other).divergence->quantity, "tokens");
+  other = Sight();
+  ++other.step;
+  EXPECT_EQ(Check(Sight(), other).divergence->quantity, "step");
+  EXPECT_EQ(CheckTruth(Model(), kBatch, std::vector{Sight(), Sight()}, std::vector{Sight()}).divergence->quantity,
+            "steps");
+}
+
+TEST(CheckTruth, AllowsTheWitnessMoreStepsAndIsVacuousWithoutASharedOne) {
+  EXPECT_EQ(CheckTruth(Model(), kBatch, std::vector{Sight()}, std::vector{Sight(), Sight()}).check.outcome,
+            CheckOutcome::kPass);
   EXPECT_EQ(CheckTruth(Model(), kBatch, {}, std::vector{Sight()}).check.outcome, CheckOutcome::kVacuous);
 }
 

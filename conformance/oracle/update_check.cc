@@ -3,11 +3,11 @@
 // gradient. Quantities are judged in the order in which a step computes them; a later one is judged by what the engine
 // stored of the earlier ones, so that one mistake is named once.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/oracle/same_number.h"
 #include "conformance/oracle/storage_rounding.h"
 #include "conformance/oracle/update_formula.h"
 
@@ -19,11 +19,6 @@ using contract::ParameterSpec;
 using contract::RealParameterState;
 using contract::TensorKind;
 using reports::CheckOutcome;
-
-// One NaN is as good as another: conversions between types choose its sign and payload.
-bool SameBits(double a, double b) {
-  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
-}
 
 // What a step must have left, collected finding by finding.
 class Findings {
@@ -161,7 +156,7 @@ class UpdateCheck {
     }
     findings_.Count();
     const double norm = std::sqrt(squares);
-    if (std::abs(after_.real.gradient_norm - norm) <= NormBound(numel) * norm) return;
+    if (std::isfinite(norm) && std::abs(after_.real.gradient_norm - norm) <= NormBound(numel) * norm) return;
     findings_.Add("gradient_norm", "",
                   "is " + TraceText(after_.real.gradient_norm) + ", that of the gradient is " + ExactText(norm));
   }
@@ -219,7 +214,7 @@ class UpdateCheck {
       }
       const bool exact = kind == TensorKind::kWeight || parameter.frozen;
       if (!exact) KeepNearest(kind, parameter, values[i], expected);
-      if (exact ? SameBits(values[i], expected.value) : expected.Holds(values[i])) continue;
+      if (exact ? SameNumber(values[i], expected.value) : expected.Holds(values[i])) continue;
       if (++num_wrong > 1) continue;
       first = "element " + std::to_string(i) + " is " + ExactText(values[i]) + ", " +
               (kind == TensorKind::kWeight ? "the master weight rounds to "
@@ -257,7 +252,7 @@ void CheckUnchanged(TensorKind kind, const std::string& tensor, const std::vecto
   findings.Count(static_cast<int64_t>(after.size()));
   for (size_t i = 0; i < after.size(); ++i) {
     const double expected = kind == TensorKind::kWeight ? RoundToStorage(before[i], storage) : before[i];
-    if (SameBits(after[i], expected)) continue;
+    if (SameNumber(after[i], expected)) continue;
     findings.Add(std::string(contract::Name(kind)), tensor,
                  "element " + std::to_string(i) + " is " + ExactText(after[i]) + " after a skipped step, " +
                      ExactText(expected) + " before it");

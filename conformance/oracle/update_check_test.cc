@@ -10,6 +10,7 @@
 
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/testing/example_update.h"
+#include "conformance/oracle/testing/odd_numbers.h"
 #include "conformance/oracle/update_formula.h"
 
 namespace plumbline::conformance {
@@ -200,19 +201,77 @@ TEST(CheckUpdate, FindsOneWrongElementOfEachQuantityAndNamesTheTensor) {
   }
 }
 
-TEST(CheckUpdate, NeverPassesNaN) {
-  for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+TEST(CheckUpdate, NeverPassesWhatIsNotFiniteWhereTheFormulaIs) {
+  for (double odd : kNotFinite) {
+    for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+      ExampleUpdate update = Make(Plain);
+      Execute({}, update);
+      update.after.of(kind)[1][3] = odd;
+      ASSERT_TRUE(Check(update).divergence) << odd;
+      EXPECT_EQ(Check(update).divergence->quantity, contract::Name(kind)) << odd;
+    }
     ExampleUpdate update = Make(Plain);
     Execute({}, update);
-    update.after.of(kind)[1][3] = std::numeric_limits<double>::quiet_NaN();
-    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
+    update.after.real.gradient_norm = odd;
+    EXPECT_EQ(Check(update).divergence->quantity, "gradient_norm") << odd;
+    update.after.real.lr[0] = odd;
+    EXPECT_EQ(Check(update).divergence->quantity, "lr") << odd;
   }
+}
+
+// A state before that holds NaN or Inf where no gradient reads it: the step is made, and the formulas give NaN or Inf.
+TEST(CheckUpdate, DemandsTheFormulasClassWhereItIsNotFinite) {
+  constexpr float kInf32 = std::numeric_limits<float>::infinity();
+  for (float before : {kInf32, -kInf32, std::numeric_limits<float>::quiet_NaN()}) {
+    const auto check = [&](double seen) {
+      ExampleUpdate update = Make(Momentum);
+      update.before[1].moment[3] = before;
+      Execute({}, update);
+      update.after.of(TensorKind::kMoment)[1][3] = seen;
+      return Check(update);
+    };
+    ExampleUpdate right = Make(Momentum);
+    right.before[1].moment[3] = before;
+    Execute({}, right);
+    EXPECT_EQ(Check(right).check.outcome, CheckOutcome::kPass) << Check(right).check.detail;
+    for (double seen : {kInf, -kInf, kNaN, 0.0, 1.0}) {
+      if (seen == before || (std::isnan(seen) && std::isnan(before))) continue;
+      ASSERT_TRUE(check(seen).divergence) << before << " and " << seen;
+      EXPECT_EQ(check(seen).divergence->quantity, "moment") << before << " and " << seen;
+    }
+  }
+}
+
+// Squares of a gradient in fp64 can overflow where the gradient does not; then no norm is right.
+TEST(CheckUpdate, AcceptsNoNormOfAGradientWhoseNormIsNotFinite) {
   ExampleUpdate update = Make(Plain);
   Execute({}, update);
-  update.after.real.gradient_norm = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
-  update.after.real.lr[0] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(Check(update).divergence->quantity, "lr");
+  update.after.of(TensorKind::kGradient)[0][0] = 1e200;
+  EXPECT_EQ(Check(update).divergence->quantity, "gradient_norm");
+}
+
+// A weight is a rounded master weight, bit for bit; everything else is a real number within a bound, which allows
+// subnormal numbers to be flushed.
+TEST(CheckUpdate, ComparesZerosAndSubnormalNumbersByBitsInWeightsOnly) {
+  const auto outcome = [](TensorKind kind, double exact, double seen) {
+    ExampleUpdate update = Make(Sgd);
+    update.spec.config.params.lr = 0.5;
+    update.spec.config.params.weight_decay = 0;
+    // In one element the gradient is zero: the master weight stays what it is.
+    update.before[1].master[3] = static_cast<float>(exact);
+    update.after.of(TensorKind::kGradient)[1][3] = 0;
+    Execute({}, update);
+    update.after.of(TensorKind::kMaster)[1][3] = update.after.of(TensorKind::kWeight)[1][3] = exact;
+    update.after.of(kind)[1][3] = seen;
+    if (kind == TensorKind::kMaster) update.after.of(TensorKind::kWeight)[1][3] = seen;
+    return Check(update).check.outcome;
+  };
+  for (const auto& [exact, seen] : {std::pair(0.0, -0.0), std::pair(-0.0, 0.0), std::pair(kSubnormal, 0.0),
+                                    std::pair(kSubnormal, -0.0), std::pair(kSubnormal, 2 * kSubnormal)}) {
+    EXPECT_EQ(outcome(TensorKind::kMaster, exact, exact), CheckOutcome::kPass);
+    EXPECT_EQ(outcome(TensorKind::kMaster, exact, seen), CheckOutcome::kPass) << exact << " and " << seen;
+    EXPECT_EQ(outcome(TensorKind::kWeight, exact, seen), CheckOutcome::kFail) << exact << " and " << seen;
+  }
 }
 
 TEST(CheckUpdate, DemandsTheScheduledLrTheNormAndThatNothingFrozenMoves) {
@@ -267,6 +326,8 @@ TEST(CheckUpdate, FailsWhenTensorsAreMissingOrHaveAnotherSize) {
     ExampleUpdate update = Make(Plain);
     Execute({}, update);
     update.after.of(kind)[2].pop_back();
+    EXPECT_EQ(Check(update).divergence->quantity, contract::Name(kind));
+    update.after.of(kind)[2].clear();
     EXPECT_EQ(Check(update).divergence->quantity, contract::Name(kind));
     update.after.of(kind).clear();
     EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
@@ -327,6 +388,54 @@ TEST(CheckSkipped, FindsOneBitThatChanged) {
     ASSERT_TRUE(result.divergence) << contract::Name(kind);
     EXPECT_EQ(result.divergence->quantity, contract::Name(kind));
     EXPECT_EQ(result.divergence->tensor, "layers.0.norm1.weight");
+  }
+}
+
+// The step that is skipped is often the one whose state holds such numbers.
+TEST(CheckSkipped, TellsNumbersOfOtherBitsApartButNotNaNs) {
+  const float numbers[] = {
+      0.0f, -0.0f, 0x1p-149f, -0x1p-149f, HUGE_VALF, -HUGE_VALF, std::numeric_limits<float>::quiet_NaN()};
+  for (Configure configure : {Plain, Bf16}) {
+    for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+      const auto outcome = [&](float before, double after) {
+        ExampleUpdate update = SkippedStep(configure);
+        auto& state = update.before[2];
+        (kind == TensorKind::kMoment         ? state.moment
+         : kind == TensorKind::kSecondMoment ? state.second_moment
+                                             : state.master)[1] = before;
+        if (kind == TensorKind::kWeight) update.after.of(TensorKind::kMaster)[2][1] = before;
+        if (kind == TensorKind::kMaster) {
+          update.after.of(TensorKind::kWeight)[2][1] =
+              configure == Bf16 && std::isfinite(before) ? ToBf16(before) : before;
+        }
+        update.after.of(kind)[2][1] = after;
+        return Skip(update).check.outcome;
+      };
+      for (const float& before : numbers) {
+        for (const float& after : numbers) {
+          // bf16 rounds the smallest numbers of fp32 to zero.
+          const float kept =
+              kind == TensorKind::kWeight && configure == Bf16 && std::isfinite(before) ? ToBf16(before) : before;
+          const bool same =
+              std::isnan(kept) ? std::isnan(after) : std::bit_cast<uint32_t>(kept) == std::bit_cast<uint32_t>(after);
+          EXPECT_EQ(outcome(before, after), same ? CheckOutcome::kPass : CheckOutcome::kFail)
+              << contract::Name(kind) << " " << before << " and " << after;
+        }
+      }
+      EXPECT_EQ(outcome(static_cast<float>(kNaN), kOtherNaN), CheckOutcome::kPass);
+    }
+  }
+}
+
+TEST(CheckSkipped, FailsWhenTensorsAreMissingOrHaveAnotherSize) {
+  for (TensorKind kind : contract::kTensorKinds) {
+    ExampleUpdate update = SkippedStep(Plain);
+    update.after.of(kind)[2].pop_back();
+    EXPECT_EQ(Skip(update).divergence->quantity, contract::Name(kind));
+    update.after.of(kind)[2].clear();
+    EXPECT_EQ(Skip(update).divergence->quantity, contract::Name(kind));
+    update.after.of(kind).clear();
+    EXPECT_EQ(Skip(update).check.outcome, CheckOutcome::kFail);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "conformance/oracle/same_number.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -104,7 +106,10 @@ double Warmup(const contract::Schedule& schedule, int64_t step) {
 
 }  // namespace
 
-bool Bounded::Holds(double stored) const { return std::abs(stored - value) <= bound; }
+bool Bounded::Holds(double stored) const {
+  if (!std::isfinite(value)) return SameNumber(stored, value);
+  return std::isfinite(stored) && std::abs(stored - value) <= bound;
+}
 
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) {
   for (size_t i = 0; i < config.groups.size(); ++i) {

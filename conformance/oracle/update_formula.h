@@ -17,7 +17,9 @@ struct Bounded {
   double value = 0;
   double bound = 0;
 
-  bool Holds(double stored) const;  // positive form: not for NaN
+  // Positive form. Classes first: where the formula gives NaN or Inf the engine must have stored that, and no bound
+  // excuses another value.
+  bool Holds(double stored) const;
 };
 
 // Index in RealStep::lr: 0 for the default group, 1 + i for param_groups[i].

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "conformance/contract/digest.h"
@@ -58,6 +59,30 @@ TEST(CompareResumed, FailsOnOneBitOfAnyTensorOfAnyKindInAnyStepButTheMastersOfFr
       }
     }
   }
+}
+
+// A run that goes on from another state is not the same for being broken in another way.
+TEST(CompareResumed, TellsNumbersOfOtherClassesApartButNotNaNs) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double losses[] = {0.0, -0.0, 5e-324, kInf, -kInf, std::numeric_limits<double>::quiet_NaN()};
+  for (const double& a : losses) {
+    for (const double& b : losses) {
+      RunDigest whole = Whole(), resumed = Steps(Whole(), 4, 3);
+      whole.steps[5].loss = a;
+      resumed.steps[1].loss = b;
+      EXPECT_EQ(CompareResumed(Model(), whole, resumed).check.outcome,
+                &a == &b ? CheckOutcome::kPass : CheckOutcome::kFail)
+          << a << " and " << b;
+    }
+  }
+}
+
+TEST(CompareResumed, FailsOnATensorThatIsNotThere) {
+  RunDigest resumed = Steps(Whole(), 4, 3);
+  resumed.steps[1].tensors[static_cast<int>(TensorKind::kWeight)][kFree] = {};
+  EXPECT_EQ(Outcome(resumed), CheckOutcome::kFail);
+  resumed.steps[1].tensors[static_cast<int>(TensorKind::kWeight)].pop_back();
+  EXPECT_EQ(Outcome(resumed), CheckOutcome::kFail);
 }
 
 TEST(CompareResumed, FailsOnOtherStepsAndOnMoreThanThereAre) {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What "the same number" means wherever no distance is allowed. The oracle's own.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace plumbline::conformance {
+
+// Equal in every bit, so that -0 is not +0 and a subnormal number is not 0; but one NaN is as good as another:
+// conversions between types choose its sign and payload, and a trace writes all of them, and Inf, as null.
+inline bool SameNumber(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+}  // namespace plumbline::conformance
