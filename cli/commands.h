@@ -16,7 +16,8 @@ Command AddDoctor(CLI::App& app);
 
 // Ends the help of every command.
 inline constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 1 a verdict is a failure, 2 bad usage or input, 3 unsupported, 4 environment (device, network,\n"
-    "disk), 5 internal error, 6 undecided.";
+    "Exit codes: 0 ok, 1 a verdict is a failure or nothing was selected, 2 bad usage\n"
+    "or input, 3 unsupported, 4 environment (device, network, disk), 5 internal\n"
+    "error, 6 undecided, 130 interrupted (143 by SIGTERM).";
 
 }  // namespace plumbline::cli

@@ -59,9 +59,14 @@ Command AddDoctor(CLI::App& app) {
       app.add_subcommand("doctor", "What is on this machine, and what does each missing or weak part disable?");
   const auto options = std::make_shared<Options>();
   command->add_flag("--json", options->json, "Print one JSON object (docs/doctor.md)");
-  command->add_option("--cache", options->cache,
-                      "Folder of LibTorch and build results, whose disk is looked at (./plumbline names its own)");
-  command->footer("Exit codes: 0 `verify` can run, 2 bad usage, 4 something that `verify` needs is missing.");
+  command
+      ->add_option("--cache", options->cache,
+                   "Folder of LibTorch and build results, whose disk is looked at (./plumbline names its own)")
+      ->type_name("FOLDER")
+      ->take_last();  // the launcher's comes first
+  command->footer(
+      "Examples:\n  ./plumbline doctor\n  ./plumbline doctor --json\n\n"
+      "Exit codes: 0 `verify` can run, 2 bad usage, 4 something that `verify` needs is\nmissing.");
   return [options] { return Run(*options); };
 }
 

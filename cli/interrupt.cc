@@ -6,12 +6,11 @@
 
 #include <cstdio>
 
-#include "conformance/contract/error.h"
-
 namespace plumbline::cli {
 namespace {
 
 constexpr long kPollNanoseconds = 50'000'000;
+constexpr int kSignalled = 128;
 
 }  // namespace
 
@@ -29,11 +28,18 @@ InterruptWatcher::~InterruptWatcher() {
   pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
 }
 
+std::optional<int> InterruptWatcher::exit_code() const {
+  const int taken = signal_;
+  return taken == 0 ? std::nullopt : std::optional(kSignalled + taken);
+}
+
 void InterruptWatcher::Watch(std::stop_token ended) {
   const timespec poll{0, kPollNanoseconds};
   while (!ended.stop_requested()) {
-    if (sigtimedwait(&signals_, nullptr, &poll) < 0) continue;
-    if (stop_.stop_requested()) _exit(static_cast<int>(contract::ExitCode::kFailure));
+    const int taken = sigtimedwait(&signals_, nullptr, &poll);
+    if (taken < 0) continue;
+    if (stop_.stop_requested()) _exit(kSignalled + taken);
+    signal_ = taken;
     std::fprintf(stderr, "\ninterrupted: ending engines and writing what is known; again to quit at once\n");
     stop_.request_stop();
   }

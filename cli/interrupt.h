@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C and SIGTERM as a stop request; a second one ends the program at once.
+// Ctrl-C and SIGTERM as a stop request; a second one ends the program at once. Either way it ends with 128 plus the
+// signal's number, as a shell says it: 130 after Ctrl-C.
 // Signals are taken by one thread that waits for them, so no code runs in a signal handler.
 #pragma once
 
+#include <atomic>
 #include <csignal>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -15,6 +18,7 @@ class InterruptWatcher {
   InterruptWatcher();
   ~InterruptWatcher();
   std::stop_token token() const { return stop_.get_token(); }
+  std::optional<int> exit_code() const;  // none where nothing was interrupted
 
  private:
   void Watch(std::stop_token ended);
@@ -22,6 +26,7 @@ class InterruptWatcher {
   sigset_t signals_;
   sigset_t previous_;
   std::stop_source stop_;
+  std::atomic<int> signal_ = 0;
   std::jthread thread_;
 };
 

@@ -82,6 +82,17 @@ class UnknownCommands(Case):
         self.assertEqual(set(re.search(r"^program_commands=\(([^)]*)\)", text, re.MULTILINE).group(1).split()) - program, set())
 
 
+class UnknownOptions(Case):
+    def test_of_test_are_refused_with_the_nearest_one_and_others_go_to_bazel(self):
+        for word, nearest in (("--sanitise=address", "--sanitize"), ("--sanitze", "--sanitize"), ("--jsn", "--json"),
+                              ("--nocache", "--no-cache"), ("--hepl", "--help")):
+            self.assertEqual(self.refusal("test", word), f"plumbline: {word.partition('=')[0]} is unknown; did you mean {nearest}?")
+        self.assertEqual(self.refusal("test", "--sanitize"), "plumbline: --sanitize is ''; allowed: address, undefined, thread")
+        self.assertEqual(self.refusal("test", "--sanitize=adress"),
+                         "plumbline: --sanitize is 'adress'; allowed: address, undefined, thread")
+        self.assertEqual(self.refusal("--verison"), "plumbline: unknown command --verison; did you mean --version?")
+
+
 class Installing(Case):
     """As root; anybody else is shown the line to type."""
 
@@ -116,20 +127,20 @@ class Installing(Case):
 
 
 class Testing(Case):
-    def bazel_options(self, **environment):
+    def bazel_options(self, words=(), **environment):
         """What a `test` hands to Bazel on a machine that has everything."""
-        libtorch, words = self.dir / "libtorch", self.dir / "words"
+        libtorch, handed = self.dir / "libtorch", self.dir / "words"
         (libtorch / "lib").mkdir(parents=True, exist_ok=True)
         (libtorch / "include").mkdir(exist_ok=True)
         (libtorch / "lib/libtorch_cpu.so").touch()
         # dpkg-query -W -f FORMAT NAME...
         self.tool("dpkg-query", '#!/bin/sh\nshift 2\nprintf "installed %s\\n" "$@"\n')
-        self.tool("bazel", f'#!/bin/sh\nprintf "%s\\n" "$@" >{words}\n')
+        self.tool("bazel", f'#!/bin/sh\nprintf "%s\\n" "$@" >{handed}\n')
         launcher = self.dir / "root/plumbline"
         launcher.write_text(launcher.read_text().replace("/usr/bin/bazel", str(self.dir / "bin/bazel")))
         self.environment |= {"LIBTORCH_DIR": str(libtorch)} | environment
-        self.run_it("test", "//some:test", capture_output=True)
-        return words.read_text().splitlines()
+        self.run_it("test", *words, "//some:test", capture_output=True)
+        return handed.read_text().splitlines()
 
     def test_tells_tests_of_the_cache_only_where_the_user_has_named_one(self):
         self.assertNotIn("--test_env=XDG_CACHE_HOME", self.bazel_options())
@@ -137,6 +148,11 @@ class Testing(Case):
         options = self.bazel_options(XDG_CACHE_HOME=str(self.dir / "cache"))
         self.assertIn("--test_env=XDG_CACHE_HOME", options)
         self.assertLess(options.index("--test_env=XDG_CACHE_HOME"), options.index("--"))
+
+    def test_hands_on_options_of_bazel(self):
+        words = ["--jobs=2", "--test_filter=X", "-k", "--runs_per_test=3", "--config=clang"]
+        options = self.bazel_options(words=words)
+        self.assertEqual([word for word in words if word in options], words)
 
 
 if __name__ == "__main__":

@@ -31,9 +31,7 @@ int Run(const Options& options) {
   merge.require = options.require;
   const reports::Record record = reports::Merge(shards, merge);
   const ResultFolder folder(options.out, "merge");
-  WriteResults(folder.path(), record);
-  std::fputs(options.json ? reports::ToJson(record).c_str() : VerifyTable(record, false).c_str(), stdout);
-  if (!options.json) std::printf("Record: %s\n", (folder.path() / "record.json").c_str());
+  PrintAndWrite(folder, record, options.json ? reports::ToJson(record) : VerifyTable(record, false), !options.json);
   return static_cast<int>(record.exit_code);
 }
 
@@ -42,13 +40,17 @@ int Run(const Options& options) {
 Command AddMerge(CLI::App& app) {
   CLI::App* command = app.add_subcommand("merge", "Join the records of `verify --shard 1/n ... n/n` into one");
   const auto options = std::make_shared<Options>();
-  command->add_option("records", options->records, "record.json of each shard")->required();
-  command->add_option("--out", options->out,
-                      "New or empty folder for the result (default: a new one in plumbline-out/)");
+  command->add_option("records", options->records, "record.json of each shard")->type_name("FILE")->required();
+  command
+      ->add_option("--out", options->out, "New or empty folder for the result (default: a new one in plumbline-out/)")
+      ->type_name("FOLDER");
   command->add_flag("--partial", options->partial, "Accept missing shards; they are listed, and the exit code is 1");
   command->add_flag("--require", options->require, "NOT_RUN is a failure");
   command->add_flag("--json", options->json, "Print the record as JSON");
-  command->footer(std::string("Example:\n  ./plumbline merge shard1/record.json shard2/record.json --out whole\n\n") +
+  command->footer(std::string("Examples:\n"
+                              "  ./plumbline verify --shard 1/2 --out shard1\n"
+                              "  ./plumbline verify --shard 2/2 --out shard2\n"
+                              "  ./plumbline merge shard1/record.json shard2/record.json --out whole\n\n") +
                   kExitCodes);
   return [options] { return Run(*options); };
 }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <system_error>
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
@@ -24,7 +26,7 @@ std::filesystem::path FreshName(const std::string& command) {
 
 }  // namespace
 
-ResultFolder::ResultFolder(const std::string& wanted, const std::string& command) {
+ResultFolder::ResultFolder(const std::string& wanted, const std::string& command) : is_named_(!wanted.empty()) {
   std::error_code error;
   path_ = std::filesystem::absolute(wanted.empty() ? FreshName(command) : std::filesystem::path(wanted), error);
   made_ = std::filesystem::create_directories(path_, error);
@@ -45,7 +47,9 @@ ResultFolder::ResultFolder(const std::string& wanted, const std::string& command
 // remove() leaves a folder that holds anything.
 void ResultFolder::Discard() const {
   std::error_code ignored;
-  if (made_) std::filesystem::remove(path_, ignored);
+  if (!made_) return;
+  std::filesystem::remove(path_, ignored);
+  if (!is_named_) std::filesystem::remove(path_.parent_path(), ignored);
 }
 
 WorkFolder::WorkFolder(const std::filesystem::path& folder, bool keep) : path_(folder / "work"), keep_(keep) {
@@ -67,9 +71,21 @@ WorkFolder::~WorkFolder() {
   }
 }
 
-void WriteResults(const std::filesystem::path& folder, const reports::Record& record) {
-  reports::WriteRecord(folder / "record.json", record);
-  contract::WriteFile(folder / "junit.xml", reports::ToJunitXml(record));
+void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, const std::string& text,
+                   bool name_record) {
+  std::string problem;
+  try {
+    contract::WriteFile(folder.path() / "record.json", reports::ToJson(record));
+    contract::WriteFile(folder.path() / "junit.xml", reports::ToJunitXml(record));
+  } catch (const contract::Error& error) {
+    problem = error.what();
+  }
+  std::fputs(text.c_str(), stdout);
+  std::error_code error;
+  if (name_record && problem.empty())
+    std::printf("Record: %s\n", std::filesystem::relative(folder.path() / "record.json", error).c_str());
+  std::fflush(stdout);  // removing the work folder may take a while
+  if (!problem.empty()) contract::Fail(ErrorCode::kEnvironment, problem);
 }
 
 }  // namespace plumbline::cli

@@ -25,6 +25,7 @@ class ResultFolder {
  private:
   std::filesystem::path path_;
   bool made_ = false;
+  bool is_named_ = false;
 };
 
 // FOLDER/work, made at construction and removed at the end (with `keep` only if it is empty), also when an error ends
@@ -43,7 +44,10 @@ class WorkFolder {
   bool keep_;
 };
 
-// record.json and junit.xml.
-void WriteResults(const std::filesystem::path& folder, const reports::Record& record);
+// record.json and junit.xml, and then `text` and, if `name_record`, the record's path on standard output. The text is
+// printed also where the folder cannot be written, and the folder is written before standard output is: neither loses
+// the other. Environment.
+void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, const std::string& text,
+                   bool name_record);
 
 }  // namespace plumbline::cli

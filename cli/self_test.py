@@ -142,6 +142,17 @@ def hypothesis_is_right(defect):
     return any(h["name"] == defect["hypothesis"] and h["residual"] <= fitting[0]["residual"] for h in fitting)
 
 
+def stated_steps_differ(defect):
+    """A line where the message and the first divergence are of one tensor's gradient, but of steps that nobody explains."""
+    place = defect["divergence"]
+    told = re.search(r": step (\d+): gradient of ([\w.]+)", defect["message"])
+    if not told or not place or place["quantity"] != "gradient" or int(told[1]) == place["step"]:
+        return ""
+    if f" {told[1]} is the worst and {place['step']} the first that is wrong" in defect["message"]:
+        return ""
+    return f"{defect['id']}: first divergence in step {place['step']}; it said: {defect['message']}"
+
+
 class Places(unittest.TestCase):
     """The counting itself, on records made here."""
 
@@ -156,6 +167,13 @@ class Places(unittest.TestCase):
             self.assertEqual(right, place_is_right(defect), expect)
         self.assertFalse(place_is_named({"expect": "ledger: calls, bytes"}))
         self.assertFalse(place_is_right({"expect": "exact: step 2", "divergence": None}))
+
+    def test_steps_that_differ_are_explained(self):
+        place = {**self.PLACE, "quantity": "gradient"}
+        for step, more, fine in ((2, "", True), (7, "", False), (7, "; of the single steps 7 is the worst and 2 the first that is wrong", True),
+                                 (7, "; of the single steps 7 is the worst and 3 the first that is wrong", False)):
+            defect = {"id": "G1", "message": f"case: step {step}: gradient of pos.weight: norm is off{more}", "divergence": place}
+            self.assertEqual(fine, not stated_steps_differ(defect), defect)
 
     def test_a_hypothesis_must_fit_best(self):
         one, other = {"name": "a", "fits": True, "residual": 0.01}, {"name": "b", "fits": True, "residual": 0.02}
@@ -184,6 +202,7 @@ class SelfTest(unittest.TestCase):
         self.assertEqual(set(MIN_DEFECTS), {case["id"].split("/")[1] for case in record["cases"]})
 
     def check_diagnoses(self, record, printed):
+        self.assertEqual([], [line for defect in record["defects"] if (line := stated_steps_differ(defect))])
         named = [defect for defect in record["defects"] if place_is_named(defect)]
         with_hypothesis = [defect for defect in record["defects"] if defect["hypothesis"]]
         right, found = sum(map(place_is_right, named)), sum(map(hypothesis_is_right, with_hypothesis))

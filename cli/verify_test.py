@@ -628,7 +628,7 @@ class Interrupts(Case):
                     time.sleep(0.05)
                 process.send_signal(signal_number)
                 stdout, _ = process.communicate(timeout=20)
-                self.assertEqual(process.returncode, 1)
+                self.assertEqual(process.returncode, 128 + signal_number)
                 record = json.loads((out / "record.json").read_text())
                 self.assertTrue(record["interrupted"])
                 self.assertGreater(record["totals"]["NOT_RUN"], 0)

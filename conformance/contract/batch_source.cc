@@ -171,22 +171,6 @@ int32_t TokenAt(const TokenSource& source, int64_t index, int64_t vocab) {
   return source.reduce_modulo_vocab ? static_cast<int32_t>(token % vocab) : token;
 }
 
-void CheckSource(const TokenSource& source, const ModelSpec& model) {
-  const auto length = static_cast<int64_t>(source.tokens.size());
-  if (length < model.positions() + 1) {
-    Fail(ErrorCode::kInvalidArgument, "text: has " + std::to_string(length) + " tokens; allowed: at least " +
-                                          std::to_string(model.positions() + 1) + ", one sample and its last label");
-  }
-  if (source.reduce_modulo_vocab) return;
-  for (int64_t i = 0; i < length; ++i) {
-    const int32_t token = source.tokens[static_cast<size_t>(i)];
-    if (token < model.vocab()) continue;
-    Fail(ErrorCode::kInvalidArgument, "token file: token " + std::to_string(i) + " is " + std::to_string(token) +
-                                          "; allowed: 0 to " + std::to_string(model.vocab() - 1) +
-                                          ", the vocabulary of the case");
-  }
-}
-
 void CheckWeightedTokens(int64_t batch, int64_t positions) {
   constexpr int64_t kOddStep = 1;
   if (NumWeightedTokens(batch, positions, kOddStep) > batch) return;
@@ -258,6 +242,22 @@ TokenSource ReadTokenSource(const std::filesystem::path& path) {
   return source;
 }
 
+std::optional<std::string> WhyNotTrainable(const TokenSource& source, const ModelSpec& model) {
+  const auto length = static_cast<int64_t>(source.tokens.size());
+  if (length < model.positions() + 1) {
+    return "has " + std::to_string(length) + " tokens; allowed: at least " + std::to_string(model.positions() + 1) +
+           ", one sample and its last label";
+  }
+  if (source.reduce_modulo_vocab) return std::nullopt;
+  for (int64_t i = 0; i < length; ++i) {
+    const int32_t token = source.tokens[static_cast<size_t>(i)];
+    if (token < model.vocab()) continue;
+    return "token " + std::to_string(i) + " is " + std::to_string(token) + "; allowed: 0 to " +
+           std::to_string(model.vocab() - 1) + ", the vocabulary of the case";
+  }
+  return std::nullopt;
+}
+
 int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step) {
   const int64_t limit = 2 * batch * positions / 3;
   const int64_t even = limit == 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
@@ -265,7 +265,10 @@ int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step) {
 }
 
 Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request) {
-  CheckSource(source, model);
+  if (const auto reason = WhyNotTrainable(source, model)) {
+    const bool is_short = static_cast<int64_t>(source.tokens.size()) <= model.positions();
+    Fail(ErrorCode::kInvalidArgument, (is_short ? "text: " : "token file: ") + *reason);
+  }
   const int64_t positions = model.positions();
   if (request.batch < 1) {
     Fail(ErrorCode::kInvalidArgument, "train_batch_size is " + std::to_string(request.batch) + "; allowed: at least 1");

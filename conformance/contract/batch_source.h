@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "conformance/contract/batches.h"
@@ -22,6 +24,10 @@ struct TokenSource {
 // InvalidArgument for an empty or unreadable file.
 TokenSource ReadTokenSource(const std::filesystem::path& path);
 
+// Why no case of the model can train on the source: it is shorter than positions + 1 tokens, or a token is outside the
+// vocabulary. Nothing where it can.
+std::optional<std::string> WhyNotTrainable(const TokenSource& source, const ModelSpec& model);
+
 // Batches of the steps first_step ... first_step + steps - 1. InvalidArgument if the source is shorter than positions +
 // 1 tokens, a token is outside the vocabulary, or in family exact N <= B.
 struct BatchRequest {
@@ -32,8 +38,8 @@ struct BatchRequest {
 };
 Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request);
 
-// Number of weighted tokens of a step: the largest power of two that is at most 2/3 of batch * positions, half of that in
-// odd steps.
+// Number of weighted tokens of a step: the largest power of two that is at most 2/3 of batch * positions, half of that
+// in odd steps.
 int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step);
 
 // Initial W, U and M (docs/exact-family.md, "Random draws").

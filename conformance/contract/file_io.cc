@@ -34,20 +34,18 @@ class FileDescriptor {
   int fd_;
 };
 
-[[noreturn]] void FailRead(const std::filesystem::path& path, const std::string& reason) {
-  Fail(ErrorCode::kInvalidArgument, path.string() + ": cannot be read: " + reason);
+[[noreturn]] void FailRead(const std::string& name, const std::string& reason) {
+  Fail(ErrorCode::kInvalidArgument, name + ": cannot be read: " + reason);
 }
 
-}  // namespace
-
-std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
+std::string ReadNamed(const std::filesystem::path& path, const std::string& name, uint64_t max_bytes) {
   // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
   FileDescriptor file(path, O_RDONLY | O_NONBLOCK);
-  if (file.get() < 0) FailRead(path, std::strerror(errno));
+  if (file.get() < 0) FailRead(name, std::strerror(errno));
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) FailRead(path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) FailRead(path, std::strerror(EISDIR));
-  if (!S_ISREG(status.st_mode)) FailRead(path, "not a regular file");
+  if (::fstat(file.get(), &status) != 0) FailRead(name, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) FailRead(name, std::strerror(EISDIR));
+  if (!S_ISREG(status.st_mode)) FailRead(name, "not a regular file");
   std::string content;
   constexpr size_t kChunkBytes = size_t{1} << 16;
   while (true) {
@@ -57,11 +55,21 @@ std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
     do {
       got = ::read(file.get(), content.data() + size, kChunkBytes);
     } while (got < 0 && errno == EINTR);
-    if (got < 0) FailRead(path, std::strerror(errno));
+    if (got < 0) FailRead(name, std::strerror(errno));
     content.resize(size + static_cast<size_t>(got));
     if (got == 0) return content;
-    if (content.size() > max_bytes) FailRead(path, "longer than " + std::to_string(max_bytes) + " bytes");
+    if (content.size() > max_bytes) FailRead(name, "longer than " + std::to_string(max_bytes) + " bytes");
   }
+}
+
+}  // namespace
+
+std::string ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
+  return ReadNamed(path, path.string(), max_bytes);
+}
+
+std::string ReadFileOf(const std::filesystem::path& folder, const std::string& name, uint64_t max_bytes) {
+  return ReadNamed(folder / name, name, max_bytes);
 }
 
 void WriteFile(const std::filesystem::path& path, std::string_view content) {

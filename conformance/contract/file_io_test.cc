@@ -44,6 +44,16 @@ TEST(ReadFile, NamesAMissingFile) {
             ": cannot be read: No such file or directory");
 }
 
+TEST(ReadFileOf, NamesTheFileWithoutItsFolder) {
+  const TemporaryFolder folder;
+  WriteFile(folder / "f", "12345");
+  EXPECT_EQ(ReadFileOf(folder.path(), "f", 5), "12345");
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadFileOf(folder.path(), "f", 4); }),
+            "f: cannot be read: longer than 4 bytes");
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadFileOf(folder.path(), "rank0/absent"); }),
+            "rank0/absent: cannot be read: No such file or directory");
+}
+
 TEST(ReadFile, RefusesAFolder) {
   const TemporaryFolder folder;
   EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadFile(folder.path()); }),

@@ -239,6 +239,11 @@ TensorFile ReadTensorFile(const std::filesystem::path& path) {
   return ParseTensorFile(std::as_bytes(std::span(content.data(), content.size())), path.filename().string());
 }
 
+TensorFile ReadTensorFile(const std::filesystem::path& folder, const std::string& name) {
+  const std::string content = ReadFileOf(folder, name);
+  return ParseTensorFile(std::as_bytes(std::span(content.data(), content.size())), name);
+}
+
 void WriteTensorFile(const std::filesystem::path& path, const TensorFile& file) {
   CheckWritable(file);
   const std::string header = HeaderOf(file);

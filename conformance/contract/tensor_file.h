@@ -38,6 +38,8 @@ inline constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
 // `where` begins each error message, usually the file's name.
 TensorFile ParseTensorFile(std::span<const std::byte> bytes, std::string_view where);
 TensorFile ReadTensorFile(const std::filesystem::path& path);
+// folder / name, which messages call by `name` (ReadFileOf).
+TensorFile ReadTensorFile(const std::filesystem::path& folder, const std::string& name);
 
 // Writes a temporary neighbour and renames it, so that a reader never sees half a file.
 void WriteTensorFile(const std::filesystem::path& path, const TensorFile& file);

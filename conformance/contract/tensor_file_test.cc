@@ -264,6 +264,15 @@ TEST(ReadTensorFile, NamesAMissingFile) {
             (folder / "absent").string() + ": cannot be read: No such file or directory");
 }
 
+TEST(ReadTensorFile, NamesAFileOfAFolderWithoutTheFolder) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadTensorFile(folder.path(), "rank0/absent"); }),
+            "rank0/absent: cannot be read: No such file or directory");
+  WriteFile(folder / "short", "1234567");
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadTensorFile(folder.path(), "short"); }),
+            "short: has 7 bytes; a safetensors file has at least 8 and a header");
+}
+
 TEST(WriteTensorFile, LeavesTheOldFileWhereItCannotWriteTheNewOne) {
   const TemporaryFolder folder;
   WriteTensorFile(folder / "t", {{MakeI64("a", {1}, {{7}})}, {}});

@@ -249,7 +249,7 @@ Trace ParseTrace(std::string_view text, std::string_view where) {
 
 Trace ReadTrace(const std::filesystem::path& out_dir, int64_t rank) {
   const std::string name = "rank" + std::to_string(rank) + "/trace.jsonl";
-  Trace trace = ParseTrace(ReadFile(out_dir / name, kMaxTraceBytes), name);
+  Trace trace = ParseTrace(ReadFileOf(out_dir, name, kMaxTraceBytes), name);
   if (trace.rank != rank) {
     Fail(ErrorCode::kInvalidArgument,
          name + ":1: rank is " + std::to_string(trace.rank) + "; allowed: " + std::to_string(rank));

@@ -71,6 +71,12 @@ int64_t FirstStepOf(const contract::ModelSpec& model, const Yardstick& yardstick
   return divergence.step;
 }
 
+std::string OtherStepText(int64_t worst, int64_t first) {
+  if (worst == first) return "";
+  return "; of the single steps " + std::to_string(worst) + " is the worst and " + std::to_string(first) +
+         " the first that is wrong";
+}
+
 double NoiseOf(const contract::ModelSpec& model, const Yardstick& yardstick, const Divergence& divergence) {
   const std::optional<size_t> tensor = IndexOf(model, divergence.tensor);
   if (divergence.quantity != contract::Name(TensorKind::kGradient) || !tensor) return 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "conformance/contract/model_spec.h"
 #include "conformance/oracle/exact_check.h"
@@ -20,6 +21,9 @@ namespace plumbline::conformance {
 inline constexpr double kBeyondRounding = 8;
 int64_t FirstStepOf(const contract::ModelSpec& model, const Yardstick& yardstick, std::span<const StepSight> candidate,
                     const Divergence& divergence);
+
+// What a finding of the step with the largest error adds where an earlier one is the first; nothing where they are one.
+std::string OtherStepText(int64_t worst, int64_t first);
 
 // Euclidean distance of the plain engine farther from the truth, in the divergence's gradient and step; 0 where it is
 // about something else.

@@ -63,6 +63,11 @@ TEST(FirstStep, WithoutATensorItIsTheDivergencesOwn) {
   EXPECT_EQ(steps.First(), 9);
 }
 
+TEST(FirstStep, AFindingOfAnotherStepSaysSo) {
+  EXPECT_EQ(OtherStepText(7, 7), "");
+  EXPECT_EQ(OtherStepText(17, 7), "; of the single steps 17 is the worst and 7 the first that is wrong");
+}
+
 TEST(FirstStep, NoiseIsThePlainEngineFartherFromTheTruth) {
   Steps steps;
   double largest = 0;

@@ -38,7 +38,7 @@ std::optional<StatusSighting> LookForStatus(const std::filesystem::path& out_dir
     return sighting;
   }
   try {
-    const std::string text = contract::ReadFile(path, kMaxStatusBytes);
+    const std::string text = contract::ReadFileOf(out_dir, "status.json", kMaxStatusBytes);
     sighting.status = contract::ParseCaseStatus(text, "status.json");
     sighting.status->message = OneLine(sighting.status->message);
   } catch (const contract::Error& error) {

@@ -157,7 +157,7 @@ class Reader {
 
   void TakeDump(int64_t rank, const StepRecord& record) {
     const std::string folder = "rank" + std::to_string(rank);
-    contract::TensorFile file = contract::ReadTensorFile(out_dir_ / folder / DumpName(step_));
+    contract::TensorFile file = contract::ReadTensorFile(out_dir_, folder + "/" + DumpName(step_));
     std::map<std::string, contract::SliceDigest> listed;
     for (TensorKind kind : contract::kTensorKinds) {
       for (const contract::SliceDigest& slice : record.of(kind)) {

@@ -140,6 +140,43 @@ TEST(CheckTruth, FailsWhereStepsTensorsOrElementsAreMissingOnEitherSide) {
             "steps");
 }
 
+// A text of equal bytes is learned until p - y and log p are differences of nearly equal numbers: what is rounded in
+// p stays, and is a larger and larger part of what is left.
+TEST(CheckTruth, AllowsALossNearZeroTheRoundingsOfItsProbabilities) {
+  for (double loss : {1.5, 1e-2, 1e-4, 1e-6}) {
+    StepSight reference = Sight();
+    reference.loss = loss;
+    StepSight witness = reference;
+    const double rounding = 0x1p-50 / -std::expm1(-loss);
+    witness.loss += 0x1p-50;
+    for (auto& tensor : witness.of(TensorKind::kGradient)) {
+      for (double& value : tensor) value *= 1 + rounding;
+    }
+    EXPECT_EQ(Check(reference, witness).check.outcome, CheckOutcome::kPass) << Check(reference, witness).check.detail;
+    witness = reference;
+    witness.loss += 0x1p-40;
+    EXPECT_EQ(Check(reference, witness).check.outcome, CheckOutcome::kFail) << loss;
+    witness = reference;
+    for (auto& tensor : witness.of(TensorKind::kGradient)) {
+      for (double& value : tensor) value *= 1 + 0x1p10 * rounding;
+    }
+    EXPECT_EQ(Check(reference, witness).check.outcome, CheckOutcome::kFail) << loss;
+  }
+}
+
+TEST(CheckTruth, IsVacuousWhereAllOfTheGradientMayBeRounding) {
+  for (double loss : {1e-15, 0.0, -1e-17}) {
+    StepSight both = Sight();
+    both.loss = loss;
+    const RealResult result = Check(both, both);
+    EXPECT_EQ(result.check.outcome, CheckOutcome::kVacuous) << loss;
+    EXPECT_TRUE(result.check.detail.starts_with("step 2: loss is ")) << result.check.detail;
+    EXPECT_TRUE(result.check.detail.ends_with("a gradient of zero would pass")) << result.check.detail;
+    both.loss = 1e-12;
+    EXPECT_EQ(Check(both, both).check.outcome, CheckOutcome::kPass) << Check(both, both).check.detail;
+  }
+}
+
 TEST(CheckTruth, AllowsTheWitnessMoreStepsAndIsVacuousWithoutASharedOne) {
   EXPECT_EQ(CheckTruth(Model(), kBatch, std::vector{Sight()}, std::vector{Sight(), Sight()}).check.outcome,
             CheckOutcome::kPass);

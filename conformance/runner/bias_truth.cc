@@ -39,7 +39,9 @@ void BiasTruth::Finish() {
   for (const auto& task : witness_) std::ranges::move(task->TakeSights(), std::back_inserter(steps_));
   truth_check_ = CheckTruth(problem_.model, problem_.plain.train_batch_size, reference_->TakeSights(), steps_).check;
   if (truth_check_.outcome == reports::CheckOutcome::kPass) return;
-  error_ = "reference and witness disagree in fp64: " + truth_check_.detail;
+  const bool vacuous = truth_check_.outcome == reports::CheckOutcome::kVacuous;
+  error_ = (vacuous ? "reference and witness cannot be compared: " : "reference and witness disagree in fp64: ") +
+           truth_check_.detail;
 }
 
 }  // namespace plumbline::conformance

@@ -159,7 +159,9 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
   const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
   RealResult gradients = CheckGradients(base_.model, yardstick, candidate);
   if (gradients.divergence) {
+    const int64_t worst = gradients.divergence->step;
     gradients.divergence->step = FirstStepOf(base_.model, yardstick, candidate, *gradients.divergence);
+    gradients.check.detail += OtherStepText(worst, gradients.divergence->step);
   }
   const auto run_of_step = [&](const Divergence& divergence) {
     const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {

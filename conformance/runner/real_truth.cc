@@ -197,7 +197,9 @@ void RealTruth::CheckWitness() {
       CheckTruth(problem_.model, problem_.plain.train_batch_size, yardstick(DType::kF32).truth, witness_->sights());
   truth_check_ = std::move(result.check);
   if (truth_check_.outcome == reports::CheckOutcome::kPass) return;
-  error_ = "reference and witness disagree in fp64: " + truth_check_.detail;
+  const bool vacuous = truth_check_.outcome == reports::CheckOutcome::kVacuous;
+  error_ = (vacuous ? "reference and witness cannot be compared: " : "reference and witness disagree in fp64: ") +
+           truth_check_.detail;
 }
 
 }  // namespace plumbline::conformance

@@ -22,27 +22,45 @@ LISTED = subprocess.run([PLUMBLINE, "verify", "--list"], stdout=subprocess.PIPE,
 CASE = next(id for id in LISTED if re.fullmatch(r"gpt2/(untied-sgd|frozen-momentum)/data[2-9]-zero0-acc[2-9]-.*-fp32", id))
 
 
+# Relations between its own runs, on two or three ranks: one of each kind that the adapter takes.
+RELATIONS = "gpt2/*/metamorphic-*-data[23]-zero0-*"
+
+
 class Verify(unittest.TestCase):
     def setUp(self):
         keeper = tempfile.TemporaryDirectory()
         self.addCleanup(keeper.cleanup)
         self.folder = pathlib.Path(keeper.name)
 
-    def verify(self, starter):
+    def verify(self, starter, selection=("--case", CASE)):
         out = self.folder / "out"
-        done = subprocess.run([PLUMBLINE, "verify", "--engine", starter, "--case", CASE, "--no-self-test", "--shrink", "0", "--out", out],
+        done = subprocess.run([PLUMBLINE, "verify", "--engine", starter, *selection, "--no-self-test", "--shrink", "0", "--out", out],
                               capture_output=True, text=True, check=False, cwd=self.folder)
         record = json.loads((out / "record.json").read_text()) if (out / "record.json").exists() else {"cases": []}
-        self.assertEqual(len(record["cases"]), 1, done.stdout + done.stderr)
-        return done.returncode, record["cases"][0]
+        self.assertGreater(len(record["cases"]), 0, done.stdout + done.stderr)
+        return done.returncode, record["cases"]
+
+    def verify_one(self, starter):
+        code, cases = self.verify(starter)
+        self.assertEqual(len(cases), 1)
+        return code, cases[0]
 
 
 class WithPyTorch(Verify):
     def test_the_adapter_passes(self):
-        code, case = self.verify(STARTER)
+        code, case = self.verify_one(STARTER)
         self.assertEqual((code, case["verdict"], case["message"]), (0, "PASS", ""))
         self.assertEqual({check["name"] for check in case["checks"] if check["outcome"] == "pass" and check["compared"] > 0}
                          & {"gradient", "update", "loss", "replicas"}, {"gradient", "update", "loss", "replicas"})
+
+
+    def test_its_own_runs_agree_where_a_relation_says_so(self):
+        code, cases = self.verify(STARTER, ("--filter", RELATIONS))
+        self.assertEqual((code, [case["message"] for case in cases if case["verdict"] != "PASS"]), (0, []))
+        self.assertGreaterEqual({case["axes"]["relation"] for case in cases}, {"split", "scaled", "accumulated"})
+        for case in cases:
+            compared = {check["name"]: check["compared"] for check in case["checks"] if check["outcome"] == "pass"}
+            self.assertGreater(compared.get("metamorphic", 0), 0, case["id"])
 
 
 class WithoutPyTorch(Verify):
@@ -50,14 +68,14 @@ class WithoutPyTorch(Verify):
         absent = self.folder / "absent"
         absent.write_text("#!/bin/sh\nexec '%s' --torch /nowhere \"$@\"\n" % STARTER)
         absent.chmod(0o755)
-        code, case = self.verify(absent)
+        code, case = self.verify_one(absent)
         self.assertEqual((code, case["verdict"]), (1, "NOT_RUN"))
         self.assertIn("no PyTorch in /nowhere", case["message"])
 
 
 def add_test_of(title, old, new, words):
     def test(self):
-        code, case = self.verify(wrong_copies.changed_copy(STARTER, ENGINE, self.folder / "copy", old, new))
+        code, case = self.verify_one(wrong_copies.changed_copy(STARTER, ENGINE, self.folder / "copy", old, new))
         self.assertEqual((code, case["verdict"]), (1, "FAIL"), case["message"])
         self.assertRegex(case["message"], words)
     setattr(WithPyTorch, "test_this_fails_" + title.split(":")[0].replace(" ", "_"), test)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option of every command with a value that it does not take: one line on stderr that names it, exit code 2.
+
+Usage: usage_test.py PATH_OF_PLUMBLINE
+"""
+
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLUMBLINE = os.path.abspath(sys.argv[1])
+COMMANDS = ("verify", "merge", "doctor")
+# What each option with a value says that it allows.
+ALLOWED = {
+    "verify": {
+        "--tier": "smoke, full, nightly",
+        "--case": "ID",
+        "--case-file": "FILE",
+        "--filter": "PATTERN",
+        "--shard": "i/n with 1 <= i <= n",
+        "--engine": "PROGRAM",
+        "--expect-unsupported": "PATTERN",
+        "--text": "FILE",
+        "--seed": "N from 0 to 18446744073709551615",
+        "--jobs": "N from 1 to 256",
+        "--timeout": "SECONDS from 0.1 to 86400",
+        "--out": "FOLDER",
+        "--shrink": "SECONDS from 0 to 86400",
+        "--mutants": "FILE",
+        "--mutant-engine": "PROGRAM",
+        "--mutant-cases": "N from 1 to 1000",
+    },
+    "merge": {"--out": "FOLDER"},
+    "doctor": {"--cache": "FOLDER"},
+}
+WRONG = {
+    "--tier": ("smok", "SMOKE", "smoke,full"),
+    "--shard": ("0/2", "3/2", "1/2x", "a/b", "1", "1/", "/2", "-1/2", "1/0"),
+    "--seed": ("-1", "18446744073709551616", "1.5", "one", "1e3", " 1"),
+    "--jobs": ("0", "257", "two", "1.5", "-1"),
+    "--timeout": ("0", "0.09", "86401", "nan", "inf", "10s", "-1"),
+    "--shrink": ("-1", "86401", "nan", "20s"),
+}
+
+
+def run(*arguments, **kwargs):
+    return subprocess.run([PLUMBLINE, *map(str, arguments)], capture_output=True, text=True, timeout=100, **kwargs)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+
+    def refusal(self, *arguments, code=2, **kwargs):
+        """The one line on stderr; nothing was printed or made."""
+        done = run(*arguments, cwd=self.dir, **kwargs)
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("plumbline: "), done.stderr)
+        self.assertFalse((self.dir / "plumbline-out").exists())
+        return done.stderr.removeprefix("plumbline: ").strip()
+
+
+class Values(Case):
+    def test_the_table_has_every_option(self):
+        for command in COMMANDS:
+            shown = re.findall(r"^  (?:-\w,)?(--[\w-]+) [^ ]", run(command, "--help").stdout, re.MULTILINE)
+            self.assertEqual(set(shown), set(ALLOWED[command]), command)
+
+    def test_that_are_missing_or_empty_are_refused_and_the_next_option_is_none(self):
+        for command, options in ALLOWED.items():
+            for option, allowed in options.items():
+                for words, place in (([option], ""), ([option + "="], ""), ([option + "=", "--json"], ""), ([option, ""], ""),
+                                     ([option, "--json"], " before --json"), (["--json", option], "")):
+                    with self.subTest(command=command, words=words):
+                        self.assertEqual(self.refusal(command, *words), f"{option} has no value{place}; allowed: {allowed}")
+
+    def test_that_are_wrong_or_out_of_range_are_refused_whatever_is_asked_for(self):
+        for option, values in WRONG.items():
+            for value in values:
+                for mode in ([], ["--list"], ["--dry-run"], ["--coverage"]):
+                    with self.subTest(option=option, value=value, mode=mode):
+                        self.assertEqual(self.refusal("verify", *mode, f"{option}={value}"),
+                                         f'{option} is "{value}"; allowed: {ALLOWED["verify"][option]}')
+        self.assertEqual(self.refusal("verify", "--mutants=x", "--mutant-engine=x", "--mutant-cases=1001"),
+                         '--mutant-cases is "1001"; allowed: N from 1 to 1000')
+
+    def test_that_are_given_twice_are_refused(self):
+        self.assertEqual(self.refusal("verify", "--seed", 1, "--seed", 2), "--seed is given 2 times; allowed: once")
+        self.assertEqual(self.refusal("merge", "a", "--out", 1, "--out", 2), "--out is given 2 times; allowed: once")
+        self.assertEqual(run("doctor", "--cache", "/nowhere", "--cache", self.dir).returncode, 0, "the launcher names one too")
+
+    def test_a_flag_takes_none(self):
+        for command in COMMANDS:
+            self.assertEqual(self.refusal(command, *(["x"] if command == "merge" else []), "--json=maybe"), "--json takes no value")
+
+
+class Names(Case):
+    def test_that_are_unknown_are_refused_with_the_nearest(self):
+        for command, options in ALLOWED.items():
+            for option in options:
+                wrong = option[:-1] + "_" if option != "--out" else "--oute"
+                line = self.refusal(command, *(["x"] if command == "merge" else []), wrong)
+                self.assertIn(f"{wrong} is unknown; did you mean --", line)
+        self.assertEqual(self.refusal("verify", "--xyzzy"), "--xyzzy is unknown; `plumbline verify --help` shows what is allowed")
+        self.assertEqual(self.refusal("verify", "exact/sgd"),
+                         'verify takes no "exact/sgd"; `plumbline verify --help` shows what is allowed')
+
+    def test_of_commands(self):
+        self.assertEqual(self.refusal(), "no command; allowed: verify, merge, doctor")
+        self.assertEqual(self.refusal("verfy"), "verfy is unknown; did you mean verify?")
+        self.assertEqual(self.refusal("xyzzy"), "unknown command xyzzy; allowed: verify, merge, doctor")
+        self.assertEqual(self.refusal("merge"), "no records are named; `plumbline merge --help` shows what is allowed")
+
+
+class Combinations(Case):
+    def test_that_contradict_each_other_are_refused(self):
+        for one, other in (("--self-test", "--no-self-test"), ("--list", "--dry-run"), ("--list", "--coverage"),
+                           ("--dry-run", "--coverage")):
+            self.assertEqual(self.refusal("verify", one, other), f"{one} and {other} exclude each other")
+        for options in (["--seed", "1"], ["--tier", "full"], ["--self-test"]):
+            self.assertEqual(f"--case-file and {options[0]} exclude each other", self.refusal("verify", "--case-file", "x", *options))
+        self.assertIn("--mutants requires --mutant-engine", self.refusal("verify", "--mutants", "x"))
+        self.assertIn("--mutant-engine requires --mutants", self.refusal("verify", "--mutant-engine", "x"))
+
+
+class Files(Case):
+    def test_that_cannot_be_read_are_named_with_their_option(self):
+        missing, text = self.dir / "missing", self.dir / "text"
+        text.write_text("{")
+        for option, more in (("--text", []), ("--case-file", []), ("--mutants", ["--mutant-engine", PLUMBLINE])):
+            for path, reason in ((missing, "No such file or directory"), (self.dir, "Is a directory")):
+                with self.subTest(option=option, path=path):
+                    self.assertEqual(self.refusal("verify", option, path, *more), f"{option} {path}: cannot be read: {reason}")
+        self.assertIn(f"--case-file {text}: ", self.refusal("verify", "--case-file", text))
+        self.assertIn(f"--mutants {text}:1: ", self.refusal("verify", "--mutants", text, "--mutant-engine", PLUMBLINE))
+        for path in (missing, self.dir, text):
+            self.assertTrue(self.refusal("verify", "--engine", path).startswith(f"--engine {path}: "))
+        self.assertIn(f"{missing}: ", self.refusal("merge", missing))
+
+    def test_a_text_that_no_case_can_train_on_is_refused_at_once(self):
+        short = self.dir / "short"
+        short.write_bytes(b"1234567")
+        self.assertRegex(self.refusal("verify", "--text", short),
+                         rf"^--text {short}: has 7 tokens; allowed: at least \d+, one sample and its last label$")
+
+    def test_an_output_folder_that_cannot_be_written_is_named(self):
+        (self.dir / "file").write_text("")
+        for command in (["verify", "--filter", "exact/sgd-v19/data2-zero0-*"], ["merge", self.record()]):
+            line = self.refusal(*command, "--out", self.dir / "file" / "out", code=4)
+            self.assertIn(f"--out {self.dir}/file/out: cannot be made: Not a directory", line)
+
+    def record(self):
+        out = self.dir / "done"
+        if not out.exists():
+            self.assertEqual(run("verify", "--case", "exact/sgd-v19/torch_eager-fp32", "--out", out).returncode, 0)
+        return out / "record.json"
+
+    def test_a_disk_that_is_full_at_the_end_loses_no_report(self):
+        record = self.record()
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+        done = run("merge", record, "--out", self.dir / "merged", preexec_fn=limit)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(done.stderr, f"plumbline: {self.dir}/merged/record.json: cannot be written: File too large\n")
+        self.assertIn("1 case: 1 PASS.", done.stdout)
+        self.assertEqual(list((self.dir / "merged").iterdir()), [])
+
+
+class Pipes(Case):
+    def test_a_reader_that_goes_away_ends_it_without_a_word_and_without_litter(self):
+        for arguments in (["--list"], ["--filter", "exact/sgd-v19/torch_eager-fp32", "--out", self.dir / "out"]):
+            with self.subTest(arguments):
+                read, write = os.pipe()
+                os.close(read)
+                done = subprocess.run([PLUMBLINE, "verify", *map(str, arguments)], stdout=write, stderr=subprocess.PIPE, timeout=100)
+                os.close(write)
+                self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
+        self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["junit.xml", "record.json"])
+
+
+class Help(Case):
+    def test_fits_a_terminal_and_has_examples(self):
+        for command in ((), *((name,) for name in COMMANDS)):
+            done = run(*command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("Examples:\n  ./plumbline ", done.stdout)
+            self.assertIn("Exit codes: 0 ", done.stdout)
+            self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [])
+
+    def test_examples_parse(self):
+        self.record_files()
+        for command in COMMANDS:
+            for line in re.findall(r"^  \./plumbline (.*)$", run(command, "--help").stdout, re.MULTILINE):
+                words = [word.strip("'") for word in line.split()]
+                if words[0] == "verify":  # the option that runs nothing shows that the others are understood
+                    words.append("--list")
+                with self.subTest(line):
+                    done = run(*words, cwd=self.dir)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+
+    def record_files(self):
+        for index in (1, 2):
+            done = run("verify", "--filter", "exact/sgd-v19/torch_eager-*", "--shard", f"{index}/2", "--out",
+                       self.dir / f"shard{index}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
