@@ -3,30 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/record/testing/example_divergence.h"
+
 namespace plumbline::cli {
 namespace {
 
 using reports::DefectRecord;
-using reports::DivergenceRecord;
-
-DivergenceRecord Example() {
-  return {.step = 2,
-          .quantity = "gradient",
-          .tensor = "layers.1.mlp.down",
-          .layer = 1,
-          .ranks = {0, 3},
-          .region = "row 1 of 5",
-          .hypotheses = {{.name = "missing_rank", .says = "a share is missing", .residual = 0, .fits = true},
-                         {.name = "other_factor", .says = "by 0.7", .residual = 0.25, .fits = false}},
-          .residual_limit = 0.05,
-          .undiagnosed = ""};
-}
 
 DefectRecord Defect(const std::string& expect) {
   DefectRecord defect;
   defect.caught = true;
   defect.expect = expect;
-  defect.divergence = Example();
+  defect.divergence = reports::ExampleDivergence();
   return defect;
 }
 

@@ -110,14 +110,21 @@ LayoutAxis OverlapAxis() {
            {"off", "serial", [](RunConfig& config, const LayoutScale&) { config.overlap_comm = false; }}}};
 }
 
+// With the loss scale that goes with the type.
+void StoreIn(DType storage, int64_t fp16_loss_scale, RunConfig& config) {
+  config.storage = storage;
+  config.loss_scale = storage == DType::kF16 ? fp16_loss_scale : 1;
+}
+
 LayoutAxis StorageAxis() {
-  return {"storage",
-          {{"fp32", "fp32", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kF32; }},
-           {"bf16", "bf16", [](RunConfig& config, const LayoutScale&) { config.storage = DType::kBF16; }},
-           {"fp16", "fp16", [](RunConfig& config, const LayoutScale& scale) {
-              config.storage = DType::kF16;
-              config.loss_scale = std::max<int64_t>(scale.fp16_loss_scale, 1);
-            }}}};
+  LayoutAxis axis{"storage", {}};
+  for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const std::string value(contract::StorageName(storage));
+    axis.settings.push_back({value, value, [storage](RunConfig& config, const LayoutScale& scale) {
+                               StoreIn(storage, scale.fp16_loss_scale, config);
+                             }});
+  }
+  return axis;
 }
 
 std::vector<LayoutAxis> LayoutAxes() {
@@ -258,12 +265,11 @@ int64_t Fp16LossScale(const contract::ModelSpec& model) {
 }
 
 std::optional<RunConfig> PlainIn(const Problem& problem, DType storage) {
-  RunConfig config = problem.plain;
-  config.storage = storage;
+  const int64_t fp16_loss_scale = Fp16LossScale(problem.model);
   if (storage == DType::kBF16 && !FitsBf16(problem.model)) return std::nullopt;
-  if (storage != DType::kF16) return config;
-  config.loss_scale = Fp16LossScale(problem.model);
-  if (config.loss_scale == 0) return std::nullopt;
+  if (storage == DType::kF16 && fp16_loss_scale == 0) return std::nullopt;
+  RunConfig config = problem.plain;
+  StoreIn(storage, fp16_loss_scale, config);
   return config;
 }
 

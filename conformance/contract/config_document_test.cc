@@ -13,6 +13,7 @@
 
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/run_config.h"
+#include "conformance/contract/split.h"
 #include "conformance/contract/testing/error_message.h"
 
 namespace plumbline::contract {
@@ -22,18 +23,6 @@ using Words = std::vector<std::string>;
 using testing::ErrorMessage;
 
 const Words kOptimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
-
-Words Split(const std::string& text, char separator) {
-  Words parts(1);
-  for (char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 std::string Stripped(const std::string& text) {
   const size_t begin = text.find_first_not_of(' ');

@@ -39,8 +39,8 @@ struct CaseOutcome {
   Kind kind = Kind::kOk;
   std::string message = {};  // one line of valid UTF-8; empty for most kOk. Names the rank if the engine has several
   double wall_s = 0;         // from the end of the previous case, or the start of the engine, to the end of this one
-  std::filesystem::path
-      log;  // what the engine printed (of rank 0, or of the rank that is named); may be shared by cases
+  // What the engine printed (of rank 0, or of the rank that is named); may be shared by cases.
+  std::filesystem::path log = {};
 };
 
 // "ok", "unsupported", "environment", "error", "crashed", "timed_out", "protocol", "interrupted"

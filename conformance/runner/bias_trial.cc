@@ -11,7 +11,7 @@ namespace plumbline::conformance {
 using reports::CheckOutcome;
 
 BiasTrial::BiasTrial(const contract::Case& base, const contract::EngineDescription& description, const BiasTruth& truth)
-    : model_(base.model), description_(description), truth_(truth) {
+    : id_(base.id), model_(base.model), description_(description), truth_(truth) {
   for (int64_t i = 0; i < truth.num_steps(); ++i) {
     runs_.push_back({UnrelatedStep(base, i, base.config.storage), std::nullopt, std::nullopt});
   }
@@ -44,13 +44,14 @@ std::vector<StepSight> BiasTrial::Sights() const {
   return sights;
 }
 
+std::vector<RunEnd> BiasTrial::Ends() const {
+  std::vector<RunEnd> ends;
+  for (const Run& run : runs_) ends.push_back({&run.seen->outcome, NameOfRun(run.task_run.spec.id, id_)});
+  return ends;
+}
+
 Judgement BiasTrial::Judge() const {
-  for (const Run& run : runs_) {
-    if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
-    Judgement judgement = FromOutcome(run.seen->outcome);
-    judgement.message = "run " + run.task_run.spec.id + ": " + judgement.message;
-    return judgement;
-  }
+  if (std::optional<Judgement> worst = JudgeEnds(Ends())) return *std::move(worst);
   Judgement judgement;
   if (!truth_.error().empty()) {
     judgement.no_truth = true;

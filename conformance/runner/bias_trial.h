@@ -4,11 +4,13 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "conformance/contract/engine_protocol.h"
 #include "conformance/runner/bias_truth.h"
 #include "conformance/runner/observation.h"
+#include "conformance/runner/run_ends.h"
 #include "conformance/runner/trial.h"
 
 namespace plumbline::conformance {
@@ -28,10 +30,12 @@ class BiasTrial final : public Trial {
     std::optional<SightResult> sight;
   };
 
+  std::vector<RunEnd> Ends() const;
   Judgement Judge() const;
   void AddGuard(Judgement& judgement);  // of one that passes
   std::vector<StepSight> Sights() const;
 
+  std::string id_;  // of the case
   contract::ModelSpec model_;
   const contract::EngineDescription& description_;
   const BiasTruth& truth_;

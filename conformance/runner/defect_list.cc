@@ -7,22 +7,11 @@
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
+#include "conformance/contract/split.h"
 #include "conformance/defects/switch.h"
 
 namespace plumbline::conformance {
 namespace {
-
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts(1);
-  for (char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 ListedDefect Listed(std::string_view id, std::string_view title, std::string_view expect, std::string_view family,
                     std::string_view hypothesis) {
@@ -58,10 +47,10 @@ std::vector<ListedDefect> PlantedDefects(bool all) {
 std::vector<ListedDefect> ReadDefectList(const std::filesystem::path& path) {
   std::vector<ListedDefect> listed;
   int64_t number = 0;
-  for (const std::string& line : Split(contract::ReadFile(path), '\n')) {
+  for (const std::string& line : contract::Split(contract::ReadFile(path), '\n')) {
     ++number;
     if (line.empty()) continue;
-    const std::vector<std::string> fields = Split(line, '\t');
+    const std::vector<std::string> fields = contract::Split(line, '\t');
     const bool is_one = fields.size() == 4 && !fields[0].empty() && (fields[3] == "exact" || fields[3] == "gpt2");
     if (!is_one) {
       contract::Fail(contract::ErrorCode::kInvalidArgument,

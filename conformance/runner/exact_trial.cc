@@ -6,6 +6,7 @@
 #include "conformance/oracle/exact_check.h"
 #include "conformance/oracle/sensitivity_check.h"
 #include "conformance/runner/resumed_run.h"
+#include "conformance/runner/run_ends.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -36,56 +37,63 @@ void ExactTruthTask::Finish() {
 ExactTrial::ExactTrial(contract::Case spec, const contract::EngineDescription& description, const ExactTruthTask& truth)
     : spec_(std::move(spec)), description_(description), truth_(truth) {
   const int64_t num_resumed = std::min(kNumResumed, spec_.steps / 2);
-  if (description_.Has("save") && num_resumed > 0) spec_.save_steps = {spec_.steps - 1 - num_resumed};
+  const bool saves = description_.Has("save") && num_resumed > 0;
+  if (saves) spec_.save_steps = {spec_.steps - 1 - num_resumed};
+  runs_.push_back({{spec_}, spec_});
+  if (saves) runs_.push_back({{ResumedCase(spec_), nullptr, 0}, AfterStep(spec_, spec_.save_steps.back())});
 }
 
 std::vector<TaskRun> ExactTrial::Runs() const {
-  std::vector<TaskRun> runs = {{spec_}};
-  if (!spec_.save_steps.empty()) runs.push_back({ResumedCase(spec_), nullptr, 0});
+  std::vector<TaskRun> runs;
+  for (const Run& run : runs_) runs.push_back(run.task_run);
   return runs;
 }
 
 void ExactTrial::Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) {
-  const bool saves = !spec_.save_steps.empty();
-  if (outcome.kind != CaseOutcome::Kind::kOk && first_untraced_ < 0) first_untraced_ = FirstUntraced(spec_, out_dir);
-  if (index == 0) {
-    whole_ = Observe(spec_, description_, out_dir, outcome, &guard_);
-  } else {
-    resumed_ = Observe(AfterStep(spec_, spec_.save_steps.back()), description_, out_dir, outcome);
-  }
-  if (!whole_ || (saves && !resumed_)) return;
-  Judgement judgement = JudgeExact(spec_, truth_.truth(), *whole_);
+  Run& run = runs_[index];
+  run.seen = Observe(run.traced, description_, out_dir, outcome, index == 0 ? &guard_ : nullptr);
+  if (outcome.kind != CaseOutcome::Kind::kOk) run.first_untraced = FirstUntraced(run.traced, out_dir);
+  if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
+  judgement_ = Judge();
+  lead_ = MakeLead();
+  for (Run& seen : runs_) seen.seen.reset();
+}
+
+Judgement ExactTrial::Judge() {
+  const Observation& whole = *runs_.front().seen;
+  Judgement judgement = JudgeExact(spec_, truth_.truth(), whole);
   if (judgement.verdict == reports::Verdict::kPass) {
-    GuardExact(spec_.model, truth_.truth().run, *whole_->run, guard_);
+    GuardExact(spec_.model, truth_.truth().run, *whole.run, guard_);
     judgement.checks.push_back(guard_.Check());
     Settle(judgement);
   }
-  if (judgement.divergence) lead_ = Lead{*judgement.divergence, TaskRun{spec_}};
-  if (judgement.engine_failed) lead_ = Lead{{first_untraced_, "engine", "", 0, judgement.message}};
-  if (saves && whole_->run) judgement = WithResumed(std::move(judgement), spec_.model, *whole_->run, *resumed_);
-  if (!lead_ && judgement.divergence) {
-    lead_ = Lead{*judgement.divergence, TaskRun{ResumedCase(spec_)}, TaskRun{spec_}, TaskRun{spec_}};
-  } else if (!lead_ && judgement.engine_failed) {
-    lead_ = Lead{{first_untraced_, "engine", "", 0, judgement.message}};
-  }
-  judgement_ = std::move(judgement);
-  whole_.reset();
-  resumed_.reset();
+  if (runs_.size() == 1 || !whole.run) return judgement;
+  return WithResumed(std::move(judgement), spec_.model, *whole.run, *runs_.back().seen);
+}
+
+std::optional<Lead> ExactTrial::MakeLead() const {
+  const size_t run = judgement_->diverged_run.value_or(0);
+  if (judgement_->engine_failed) return LeadOfStop(runs_[run].first_untraced, judgement_->message);
+  if (!judgement_->divergence) return std::nullopt;
+  const TaskRun& whole = runs_.front().task_run;
+  if (run == 0) return Lead{*judgement_->divergence, whole};
+  return LeadOfResumed(*judgement_->divergence, runs_[run].task_run, whole, whole);
 }
 
 Judgement WithResumed(Judgement judgement, const contract::ModelSpec& model, const RunDigest& whole,
                       const Observation& resumed) {
+  constexpr size_t kResumed = 1;
   if (judgement.verdict != reports::Verdict::kPass && judgement.verdict != reports::Verdict::kVacuous) return judgement;
-  if (resumed.outcome.kind != CaseOutcome::Kind::kOk) {
-    Judgement ended = FromOutcome(resumed.outcome);
-    ended.message = "run resumed: " + ended.message;
-    return ended;
+  const CaseOutcome whole_outcome;  // it was traced to its end
+  if (std::optional<Judgement> ended = JudgeEnds({{&whole_outcome}, {&resumed.outcome, "resumed", 0}})) {
+    return *std::move(ended);
   }
   for (const reports::CheckRecord& check : resumed.checks) JoinCheck(judgement.checks, check);
   if (resumed.run) {
     RealResult relation = CompareResumed(model, whole, *resumed.run);
     judgement.checks.push_back(std::move(relation.check));
     judgement.divergence = std::move(relation.divergence);
+    if (judgement.divergence) judgement.diverged_run = kResumed;
   }
   Settle(judgement);
   return judgement;

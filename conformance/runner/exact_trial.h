@@ -35,7 +35,8 @@ class ExactTruthTask final : public RunTask {
 // What is judged: equality with the truth, and everything that the traces alone show.
 Judgement JudgeExact(const contract::Case& spec, const Truth& truth, const Observation& seen);
 
-// Where the whole run is no failure already: adds what the run shows that resumed from its checkpoint.
+// Where the whole run is no failure already: adds what the run shows that resumed from its checkpoint, the second of
+// the trial.
 Judgement WithResumed(Judgement judgement, const contract::ModelSpec& model, const RunDigest& whole,
                       const Observation& resumed);
 
@@ -49,12 +50,21 @@ class ExactTrial final : public Trial {
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
 
  private:
+  struct Run {
+    TaskRun task_run;
+    contract::Case traced;  // what the trace must look like
+    std::optional<Observation> seen = std::nullopt;
+    int64_t first_untraced = -1;  // step, of a run that did not end well
+  };
+
+  Judgement Judge();
+  std::optional<Lead> MakeLead() const;
+
   contract::Case spec_;
   const contract::EngineDescription& description_;
   const ExactTruthTask& truth_;
-  std::optional<Observation> whole_, resumed_;
-  Guard guard_;                  // of the whole run
-  int64_t first_untraced_ = -1;  // step, of the first run that did not end well
+  std::vector<Run> runs_;  // the whole, and the one that resumes from its checkpoint
+  Guard guard_;            // of the whole run
 };
 
 }  // namespace plumbline::conformance

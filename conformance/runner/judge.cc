@@ -65,6 +65,13 @@ void JoinCheck(std::vector<CheckRecord>& checks, CheckRecord check) {
   }
 }
 
+Judgement NotStarted(Verdict verdict, std::string why) {
+  Judgement judgement;
+  judgement.verdict = verdict;
+  judgement.message = std::move(why);
+  return judgement;
+}
+
 Judgement FromOutcome(const CaseOutcome& outcome) {
   Judgement judgement;
   judgement.message = outcome.message;
@@ -89,6 +96,11 @@ void Settle(Judgement& judgement) {
   judgement.verdict = VerdictOf(judgement.checks);
   if (judgement.verdict == Verdict::kFail) judgement.message = MessageOf(judgement.checks, CheckOutcome::kFail);
   if (judgement.verdict == Verdict::kVacuous) judgement.message = MessageOf(judgement.checks, CheckOutcome::kVacuous);
+}
+
+Judgement UnlessInterrupted(Judgement judgement, bool stopped) {
+  if (!stopped || !(judgement.no_truth || judgement.verdict == Verdict::kNotRun)) return judgement;
+  return NotStarted(Verdict::kNotRun, "interrupted");
 }
 
 }  // namespace plumbline::conformance

@@ -23,6 +23,9 @@ struct Judgement {
   std::optional<size_t> diverged_run = std::nullopt;  // of the trial's runs, where several
 };
 
+// Of a case that no engine was given: UNSUPPORTED or NOT_RUN.
+Judgement NotStarted(reports::Verdict verdict, std::string why);
+
 // Of an engine that did not end well. What this machine lacks for a case, the engine's status "environment", is
 // NOT_RUN, as it is where `describe` ends with 4 for all of them.
 Judgement FromOutcome(const CaseOutcome& outcome);
@@ -33,5 +36,8 @@ void JoinCheck(std::vector<reports::CheckRecord>& checks, reports::CheckRecord c
 
 // Of one that did: sets verdict and message from the checks. Without any check it is VACUOUS.
 void Settle(Judgement& judgement);
+
+// After a stop request a case without a verdict is NOT_RUN, whatever the interruption made of it.
+Judgement UnlessInterrupted(Judgement judgement, bool stopped);
 
 }  // namespace plumbline::conformance

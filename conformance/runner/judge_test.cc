@@ -188,6 +188,23 @@ TEST(Judge, IsAnErrorWithoutATruth) {
   EXPECT_NE(judgement.message.find("the reference crashed"), std::string::npos);
 }
 
+// A failure that was seen before the interruption is one all the same.
+TEST(UnlessInterrupted, OnlyWhatHasNoVerdictOfItsOwnIsNotRun) {
+  Judgement no_truth;
+  no_truth.no_truth = true;
+  no_truth.message = "there is no truth: interrupted";
+  for (const Judgement& judgement : {no_truth, NotStarted(Verdict::kNotRun, "no device")}) {
+    EXPECT_EQ(UnlessInterrupted(judgement, false).message, judgement.message);
+    EXPECT_EQ(UnlessInterrupted(judgement, true).verdict, Verdict::kNotRun);
+    EXPECT_EQ(UnlessInterrupted(judgement, true).message, "interrupted");
+    EXPECT_FALSE(UnlessInterrupted(judgement, true).no_truth);
+  }
+  for (Verdict verdict : {Verdict::kPass, Verdict::kFail, Verdict::kError, Verdict::kUnsupported, Verdict::kVacuous}) {
+    EXPECT_EQ(UnlessInterrupted(NotStarted(verdict, "said"), true).verdict, verdict);
+    EXPECT_EQ(UnlessInterrupted(NotStarted(verdict, "said"), true).message, "said");
+  }
+}
+
 DefectFinding Finding(Verdict verdict, const std::string& failed_check = "") {
   Judgement judgement;
   judgement.verdict = verdict;

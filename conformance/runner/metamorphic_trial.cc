@@ -19,12 +19,6 @@ contract::Batches BatchesOf(const Case& spec, const contract::TokenSource& sourc
                                {spec.seed, spec.first_step, spec.steps, spec.config.train_batch_size});
 }
 
-// How bad it is that a run did not end well: what the machine lacks hides no error.
-int Weight(reports::Verdict verdict) {
-  if (verdict == reports::Verdict::kNotRun) return 0;
-  return verdict == reports::Verdict::kUnsupported ? 1 : 2;
-}
-
 }  // namespace
 
 MetamorphicTrial::MetamorphicTrial(MetamorphicRelation relation, Case whole,
@@ -45,27 +39,19 @@ void MetamorphicTrial::Take(size_t index, const std::filesystem::path& out_dir, 
   if (std::any_of(seen_.begin(), seen_.end(), [](const auto& run) { return !run.has_value(); })) return;
   judgement_ = Judge();
   if (judgement_->engine_failed) {
-    const size_t run = *judgement_->diverged_run;
-    lead_ = Lead{{seen_[run]->first_untraced, "engine", "", 0, judgement_->message}};
+    lead_ = LeadOfStop(seen_[*judgement_->diverged_run]->first_untraced, judgement_->message);
   } else if (judgement_->divergence) {
     lead_ = Lead{*judgement_->divergence};  // which of the runs is wrong is not known
   }
   for (auto& run : seen_) run.reset();
 }
 
-std::optional<Judgement> MetamorphicTrial::JudgeEnds() const {
-  std::optional<Judgement> worst;
+std::vector<RunEnd> MetamorphicTrial::Ends() const {
+  std::vector<RunEnd> ends;
   for (size_t i = 0; i < seen_.size(); ++i) {
-    const CaseOutcome& outcome = seen_[i]->observation.outcome;
-    if (outcome.kind == CaseOutcome::Kind::kOk) continue;
-    Judgement judgement = FromOutcome(outcome);
-    if (worst && Weight(judgement.verdict) <= Weight(worst->verdict)) continue;
-    judgement.diverged_run = i;
-    if (i > 0)
-      judgement.message = "run " + made_.runs[i].spec.id.substr(whole_.id.size() + 1) + ": " + judgement.message;
-    worst = std::move(judgement);
+    ends.push_back({&seen_[i]->observation.outcome, NameOfRun(made_.runs[i].spec.id, whole_.id)});
   }
-  return worst;
+  return ends;
 }
 
 bool MetamorphicTrial::AllSeen() const {
@@ -75,7 +61,7 @@ bool MetamorphicTrial::AllSeen() const {
 }
 
 Judgement MetamorphicTrial::Judge() {
-  if (std::optional<Judgement> ends = JudgeEnds()) return *std::move(ends);
+  if (std::optional<Judgement> worst = JudgeEnds(Ends())) return *std::move(worst);
   Judgement judgement;
   for (const std::optional<Seen>& seen : seen_) {
     for (const reports::CheckRecord& check : seen->observation.checks) JoinCheck(judgement.checks, check);

@@ -13,6 +13,7 @@
 #include "conformance/oracle/step_sight.h"
 #include "conformance/runner/metamorphic_runs.h"
 #include "conformance/runner/observation.h"
+#include "conformance/runner/run_ends.h"
 #include "conformance/runner/trial.h"
 
 namespace plumbline::conformance {
@@ -34,8 +35,7 @@ class MetamorphicTrial final : public Trial {
   };
 
   Judgement Judge();
-  // Of a run that did not end well, the first of the worst.
-  std::optional<Judgement> JudgeEnds() const;
+  std::vector<RunEnd> Ends() const;
   bool AllSeen() const;  // nothing is missing that the relation is about
   RealResult Compare() const;
   void PlantChanges();

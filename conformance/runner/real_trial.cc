@@ -14,18 +14,6 @@ namespace {
 using reports::CheckOutcome;
 using reports::CheckRecord;
 
-// Of verdicts without any check.
-int Weight(reports::Verdict verdict) {
-  switch (verdict) {
-    case reports::Verdict::kNotRun:
-      return 0;
-    case reports::Verdict::kUnsupported:
-      return 1;
-    default:
-      return 2;
-  }
-}
-
 // `find_run` says in which run a divergence was seen.
 template <typename FindRun>
 void Add(Judgement& judgement, RealResult result, FindRun find_run) {
@@ -96,24 +84,16 @@ const RealTrial::Run* RealTrial::Find(Part part) const {
   return found == runs_.end() ? nullptr : &*found;
 }
 
-// Of the runs that did not end well, the first of the worst: what a machine lacks for one hides no crash of another.
-std::optional<Judgement> RealTrial::JudgeEnds() const {
-  std::optional<Judgement> worst;
+std::vector<RunEnd> RealTrial::Ends() const {
+  std::vector<RunEnd> ends;
   for (const Run& run : runs_) {
-    if (run.seen->outcome.kind == CaseOutcome::Kind::kOk) continue;
-    Judgement judgement = FromOutcome(run.seen->outcome);
-    if (worst && Weight(judgement.verdict) <= Weight(worst->verdict)) continue;
-    judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
-    if (run.part != Part::kTrajectory) {
-      judgement.message = "run " + run.task_run.spec.id.substr(base_.id.size() + 1) + ": " + judgement.message;
-    }
-    worst = std::move(judgement);
+    ends.push_back({&run.seen->outcome, NameOfRun(run.task_run.spec.id, base_.id), run.task_run.resumes});
   }
-  return worst;
+  return ends;
 }
 
 Judgement RealTrial::Judge() const {
-  if (std::optional<Judgement> ends = JudgeEnds()) return *std::move(ends);
+  if (std::optional<Judgement> worst = JudgeEnds(Ends())) return *std::move(worst);
   Judgement judgement;
   if (!truth_.error().empty()) {
     judgement.no_truth = true;
@@ -238,12 +218,11 @@ void RealTrial::AddTrajectory(Judgement& judgement) const {
 
 std::optional<Lead> RealTrial::MakeLead() const {
   if (judgement_->engine_failed) {
-    return Lead{{runs_[*judgement_->diverged_run].first_untraced, "engine", "", 0, judgement_->message}};
+    return LeadOfStop(runs_[*judgement_->diverged_run].first_untraced, judgement_->message);
   }
   if (!judgement_->divergence || !judgement_->diverged_run) return std::nullopt;
   const Run& run = runs_[*judgement_->diverged_run];
   Lead lead{*judgement_->divergence, run.task_run};
-  lead.noise = NoiseOf(base_.model, truth_.yardstick(base_.config.storage), lead.divergence);
   switch (run.part) {
     case Part::kStep:
     case Part::kUnrounded:
@@ -253,8 +232,8 @@ std::optional<Lead> RealTrial::MakeLead() const {
       lead.run.reset();  // losses drift apart: there is no first place
       break;
     case Part::kResumed:
-      lead.saved = runs_[*run.task_run.resumes].task_run;
-      lead.expected = Find(Part::kTrajectory)->task_run;
+      lead = LeadOfResumed(lead.divergence, run.task_run, runs_[*run.task_run.resumes].task_run,
+                           Find(Part::kTrajectory)->task_run);
       break;
     case Part::kAgain:
     case Part::kRelated:
@@ -262,6 +241,7 @@ std::optional<Lead> RealTrial::MakeLead() const {
       lead.expected = run.task_run;
       break;
   }
+  lead.noise = NoiseOf(base_.model, truth_.yardstick(base_.config.storage), lead.divergence);
   return lead;
 }
 

@@ -12,6 +12,7 @@
 #include "conformance/contract/engine_protocol.h"
 #include "conformance/runner/observation.h"
 #include "conformance/runner/real_truth.h"
+#include "conformance/runner/run_ends.h"
 #include "conformance/runner/trial.h"
 
 namespace plumbline::conformance {
@@ -38,7 +39,7 @@ class RealTrial final : public Trial {
 
   Judgement Judge() const;
   std::optional<Lead> MakeLead() const;
-  std::optional<Judgement> JudgeEnds() const;
+  std::vector<RunEnd> Ends() const;
   const Run* Find(Part part) const;
   void AddTraceChecks(Judgement& judgement) const;
   std::optional<std::vector<StepSight>> StepSights() const;  // none where one could not be read

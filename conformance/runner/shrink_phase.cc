@@ -87,18 +87,22 @@ class Phase {
     const Deadline deadline(budget_s, stop_);
     const std::string& id = distinct.subject->entry->id;
     int64_t tried = 0;
+    bool cut_off = false;  // the last question got no answer: that nothing smaller fails is not known
     const auto still_fails = [&](const contract::Case& candidate) {
       setting_.progress(id, ++tried, deadline.left_s());
       try {
         const std::optional<Judgement> judgement = judge_.Judge(candidate, deadline.token());
+        cut_off |= !judgement && deadline.token().stop_requested();
         return judgement && FailsFor(distinct.reason, candidate.model, *judgement);
       } catch (const contract::Error& error) {
         record.note = error.what();
         return false;
       }
     };
-    return Shrink(distinct.subject->entry->spec, still_fails,
-                  [&] { return deadline.token().stop_requested() || !record.note.empty(); });
+    ShrinkResult result = Shrink(distinct.subject->entry->spec, still_fails,
+                                 [&] { return deadline.token().stop_requested() || !record.note.empty(); });
+    result.finished &= !cut_off && record.note.empty();
+    return result;
   }
 
   // What is told was run: from the file, by the code that the line runs.

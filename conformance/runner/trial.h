@@ -5,19 +5,10 @@
 #include <optional>
 
 #include "conformance/runner/judge.h"
+#include "conformance/runner/lead.h"
 #include "conformance/runner/run_task.h"
 
 namespace plumbline::conformance {
-
-// What the diagnosis of a failed trial begins with: the first divergence, and in which run it was seen.
-struct Lead {
-  Divergence divergence;
-  std::optional<TaskRun> run = std::nullopt;    // none: nothing can be run again for it
-  std::optional<TaskRun> saved = std::nullopt;  // from whose last checkpoint `run` resumes
-  std::optional<TaskRun> expected =
-      std::nullopt;  // of the same engine, which `run` is to equal; none: the reference is the truth
-  double noise = 0;  // distance from the truth that rounding alone explains, of a gradient
-};
 
 // The truths are finished before a trial's runs are made. It judges when it takes the last of them, and keeps the
 // judgement only: a self-test has hundreds of trials.

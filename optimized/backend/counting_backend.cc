@@ -4,12 +4,15 @@
 
 #include <utility>
 
+#include "optimized/backend/forwarding_backend.h"
+
 namespace plumbline::optimized {
 namespace {
 
-class CountingBackend final : public Backend {
+class CountingBackend final : public ForwardingBackend {
  public:
-  CountingBackend(std::unique_ptr<Backend> inner, MemoryLedger& ledger) : inner_(std::move(inner)), ledger_(ledger) {}
+  CountingBackend(std::unique_ptr<Backend> inner, MemoryLedger& ledger)
+      : ForwardingBackend(std::move(inner)), ledger_(ledger) {}
 
   Storage Allocate(int64_t size_bytes, MemoryCategory category) override {
     // Shared, since a deleter must be copyable; it is freed with the one storage that refers to it.
@@ -22,14 +25,7 @@ class CountingBackend final : public Backend {
     });
   }
 
-  void Poison(std::byte* data, int64_t size_bytes) override { inner_->Poison(data, size_bytes); }
-
-  void MatMul(const Matrices& a, const Matrices& b, const Matrices& c, WriteMode mode) override {
-    inner_->MatMul(a, b, c, mode);
-  }
-
  private:
-  const std::unique_ptr<Backend> inner_;
   MemoryLedger& ledger_;
 };
 

@@ -3,24 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/record/testing/example_divergence.h"
+
 namespace plumbline::reports {
 namespace {
 
-DivergenceRecord Example() {
-  return {.step = 2,
-          .quantity = "gradient",
-          .tensor = "layers.1.mlp.down",
-          .layer = 1,
-          .ranks = {0, 3},
-          .region = "row 1 of 5",
-          .hypotheses = {{.name = "missing_rank", .says = "a share is missing", .residual = 0, .fits = true},
-                         {.name = "other_factor", .says = "by 0.7", .residual = 0.25, .fits = false}},
-          .residual_limit = 0.05,
-          .undiagnosed = ""};
-}
-
 TEST(DivergenceText, SaysWhereAndWhatFits) {
-  EXPECT_EQ(DivergenceText(Example(), "  "),
+  EXPECT_EQ(DivergenceText(ExampleDivergence(), "  "),
             "  first divergence: step 2, gradient of layers.1.mlp.down, layer 1, ranks 0, 3, row 1 of 5\n"
             "  fits:    missing_rank (residual 0): a share is missing\n"
             "  nearest: other_factor (residual 0.25): by 0.7\n");
@@ -28,7 +17,7 @@ TEST(DivergenceText, SaysWhereAndWhatFits) {
 }
 
 TEST(DivergenceText, SaysThatNoneFitsWithTheLimit) {
-  DivergenceRecord none = Example();
+  DivergenceRecord none = ExampleDivergence();
   none.hypotheses.erase(none.hypotheses.begin());
   EXPECT_NE(DivergenceText(none, "").find("none of the hypotheses fits (residual above 0.05)\n"), std::string::npos);
   none.undiagnosed = "the engine stopped";

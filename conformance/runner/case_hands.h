@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which start of an engine runs which case. Pure.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "conformance/runner/plan.h"
+
+namespace plumbline::conformance {
+
+// Numbers of cases, each list in the order in which its start runs them.
+struct CaseHands {
+  std::vector<std::vector<size_t>> candidate;  // a start each; some may be empty
+  std::vector<size_t> witness;
+  std::vector<size_t> twins;
+};
+
+// Deals those that are started: the candidate's to a few starts, so that all jobs have work to the end and a crash
+// costs little; the witness's and the clean twin's to one start each. `starts`: by case.
+CaseHands DealCases(const std::vector<PlannedCase>& cases, const std::vector<bool>& starts, int jobs);
+
+}  // namespace plumbline::conformance
