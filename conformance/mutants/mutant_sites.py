@@ -72,6 +72,9 @@ class Finder:
         # A bound that is no constant would make an array of variable length, which g++ takes.
         if parent is not None and parent.kind in (K.VAR_DECL, K.FIELD_DECL) and self.source(0, self.extent(cursor)[0]).rstrip().endswith("["):
             return "array bound"
+        # Who makes one names every member: of 63 such defaults that were changed, 58 were equivalent (results/mutants.md).
+        if parent is not None and parent.kind == K.FIELD_DECL and kind.is_expression():
+            return "default of a member"
         if kind == K.STATIC_ASSERT:
             return "static_assert"
         if kind == K.ENUM_DECL:

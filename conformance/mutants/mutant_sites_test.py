@@ -104,6 +104,9 @@ class PassedOver(unittest.TestCase):
         self.none("struct A { int a[2 + 1]; };", "array bound")
         self.none("int f(int a) { switch (a) { case 3: return a; } return a; }", "case label", "return of a value")
 
+    def test_defaults_of_members(self):
+        self.none("struct A { int a = 3; bool b{true}; double c = 1 + 2; };", "default of a member")
+
     def test_what_is_not_computed(self):
         self.none("unsigned long f(int a) { return sizeof(a + 1); }", "sizeof or alignof", "return of a value")
 

@@ -68,7 +68,7 @@ def outcome_of(defect):
         return "survived", []
     if defect["verdict"] == "UNSUPPORTED":
         return "declined", ["declined"]
-    if defect["verdict"] == "NOT_RUN":  # it says that the machine lacks what the twin has in the same batch
+    if defect["verdict"] == "NOT_RUN" and defect["message"] != "interrupted":  # it says that the machine lacks what the twin has in the same batch
         return "declined", ["environment"]
     if defect["verdict"] == "VACUOUS":
         return "check", ["vacuous"]

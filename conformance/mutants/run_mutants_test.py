@@ -41,6 +41,7 @@ class Outcomes(unittest.TestCase):
             self.assertEqual(outcome, run_mutants.outcome_of(defect("m1", verdict))[0])
 
     def test_without_a_truth_or_an_end_there_is_no_outcome(self):
+        self.assertEqual(run_mutants.outcome_of(defect("m1", "NOT_RUN", message="a/b: cannot be written")), ("declined", ["environment"]))
         for seen in [defect("m1", "ERROR", message="there is no truth: x"), defect("m1", "NOT_RUN", message="interrupted")]:
             with self.assertRaises(run_mutants.RunError):
                 run_mutants.outcome_of(seen)
