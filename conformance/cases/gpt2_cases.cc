@@ -66,15 +66,16 @@ Problem UntiedSgd() {
 }
 
 // Frozen parameters of both kinds, one of which has one element more than memory is aligned to; momentum, and decay
-// that reaches the unused one; a norm limit that no step crosses; a warm-up of one step, where its logarithm is 0.
+// that reaches the unused one; a norm limit that the first steps cross and the last do not; a warm-up of one step,
+// where its logarithm is 0.
 Problem FrozenMomentum() {
-  contract::Gpt2Spec model = Model({1, 14, 2, 9, 33, 19});
+  contract::Gpt2Spec model = Model({1, 28, 2, 9, 33, 19});
   model.unused = true;
   model.frozen = {"pos.weight", "layers.0.attn.out.weight", "layers.0.norm2.bias", "layers.0.mlp.up.bias"};
   Problem problem = MakeProblem("frozen-momentum", model, OptimizerKind::kSgd, 0.2);
   problem.plain.params.momentum = 0.9;
   problem.plain.params.weight_decay = 0.01;
-  problem.plain.gradient_clipping = 1000;
+  problem.plain.gradient_clipping = 0.8;
   problem.plain.groups = {{"layers.*.weight", 0.1, std::nullopt}};
   problem.plain.schedule.kind = Schedule::Kind::kWarmup;
   problem.plain.schedule.warmup_min_lr = 0.05;

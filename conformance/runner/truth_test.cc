@@ -22,12 +22,17 @@ TEST(TruthRuns, AddOneUnitToEachThingThatTheOptimizerKeeps) {
     const std::vector<TruthRun> runs = TruthRuns(problem, PlanOptions{});
     EXPECT_TRUE(runs.front().perturbed.empty());
     EXPECT_FALSE(runs.front().spec.perturbation);
-    std::set<std::string> kinds;
+    std::set<std::string> kinds, ids;
+    std::set<std::pair<std::string, int64_t>> masters;
     for (size_t i = 1; i < runs.size(); ++i) {
       ASSERT_TRUE(runs[i].spec.perturbation);
       kinds.insert(runs[i].perturbed);
+      EXPECT_TRUE(ids.insert(runs[i].spec.id).second) << runs[i].spec.id;
+      const contract::Perturbation& unit = *runs[i].spec.perturbation;
+      if (runs[i].perturbed == "master") masters.emplace(unit.tensor, unit.index);
       EXPECT_EQ(runs[i].spec.dump_steps, runs.front().spec.dump_steps);
     }
+    EXPECT_EQ(masters.size(), 2u) << "a unit of one may never reach its weight";
     const bool momentum = problem.plain.optimizer == contract::OptimizerKind::kModularMomentum;
     EXPECT_EQ(kinds, momentum ? (std::set<std::string>{"gradient", "moment", "master", "weight", "counter"})
                               : (std::set<std::string>{"gradient", "master", "weight"}));
@@ -109,6 +114,20 @@ TEST_F(WrittenTruth, IsVacuousWhereNothingMovesOrAUnitDoesNotSpread) {
   EXPECT_EQ(Outcome("liveness"), CheckOutcome::kVacuous);
   WriteWeights(1, {1, 0, 0, 0});
   EXPECT_EQ(Outcome("amplification"), CheckOutcome::kVacuous);
+}
+
+TEST_F(WrittenTruth, TakesTheBetterOfTwoPlacesOfOneKind) {
+  runs_.push_back(runs_.back());
+  dirs_.push_back(folder_.path() / "again");
+  std::filesystem::create_directories(dirs_.back() / "rank0");
+  for (const auto& [first, second, outcome] :
+       {std::tuple(std::vector<int64_t>{1, 1, 0, 0}, std::vector<int64_t>{0, 1, 0, 0}, CheckOutcome::kPass),
+        {{0, 1, 0, 0}, {1, 1, 0, 0}, CheckOutcome::kPass},
+        {{0, 1, 0, 0}, {1, 0, 0, 0}, CheckOutcome::kVacuous}}) {
+    WriteWeights(1, first);
+    WriteWeights(2, second);
+    EXPECT_EQ(Outcome("amplification"), outcome);
+  }
 }
 
 TEST_F(WrittenTruth, IsVacuousWithoutPerturbedRuns) {
