@@ -86,7 +86,7 @@ Problem FrozenMomentum() {
 
 // Frozen tied embedding, dropout, no clipping, and the logarithmic warm-up. Weights five times as large as GPT-2's, so
 // that inputs of the activation reach where its approximations differ, and scores where a softmax is not nearly flat.
-// Vectors of 32 elements fill what memory is aligned to: a write behind one meets a guard or a neighbour.
+// Vectors of 32 elements leave no padding between neighbours.
 Problem FrozenAdamW() {
   contract::Gpt2Spec model = Model({2, 32, 2, 6, 21, 37});
   model.dropout = 0.2;
