@@ -32,7 +32,7 @@ std::optional<std::string> WhyNoWholeRun(const contract::Case& spec) {
 // Elements of the larger of what a step computes in and what is trained, and tokens of all steps; in double, since they
 // may be beyond int64. The truth is computed by plain loops in fp64, in this process' own memory.
 std::optional<std::string> WhyTooLarge(const contract::Case& spec) {
-  constexpr double kMost = 1 << 26;
+  constexpr double kMost = 1 << 22;
   double parameters = 0;
   for (const contract::ParameterSpec& parameter : contract::Parameters(spec.model)) {
     parameters += static_cast<double>(parameter.numel());
