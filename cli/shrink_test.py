@@ -185,6 +185,16 @@ class CaseFiles(Case):
             path.write_text(content)
             self.assert_refused(self.run_line("verify", "--case-file", path), "bad.json")
 
+    def test_a_text_that_is_too_short_for_the_file_is_named(self):
+        path = self.dir / "long.json"
+        layout = {"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "mesh": {"data": 2}}
+        model = {"layers": 1, "width": 8, "heads": 2, "positions": 100, "hidden": 8, "vocab": 11}
+        path.write_text(json.dumps({"protocol": 1, "id": "gpt2/long", "family": "gpt2", "model": model, "config": layout,
+                                    "seed": 1, "steps": 4, "timeout_s": 60}))
+        text = self.dir / "short.txt"
+        text.write_text("too short a text")
+        self.assert_refused(self.run_line("verify", "--case-file", path, "--text", text), "allowed: at least 101")
+
     def test_what_the_file_says_cannot_be_said_twice(self):
         path = self.dir / "any.json"
         for option in (("--seed", 3), ("--case", "x"), ("--filter", "x"), ("--tier", "full"), ("--shard", "1/2"), ("--self-test",)):

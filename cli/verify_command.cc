@@ -194,9 +194,10 @@ int Run(VerifyOptions options) {
     return interrupt.exit_code().value_or(code);
   } catch (const contract::Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) folder.Discard();
+    if (options.engine.empty()) throw;  // and an empty path has no absolute one
     const std::string what = error.what();
     const std::string named = "engine " + std::filesystem::absolute(options.engine).string();
-    if (options.engine.empty() || !what.starts_with(named + ":")) throw;
+    if (!what.starts_with(named + ":")) throw;
     contract::Fail(error.code(), OfOption("--engine", options.engine, named, what));
   }
 }

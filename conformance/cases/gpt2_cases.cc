@@ -66,14 +66,16 @@ Problem UntiedSgd() {
 }
 
 // Frozen parameters of both kinds, one of which has one element more than memory is aligned to; momentum, and decay
-// that reaches the unused one; a norm limit that the first steps cross and the last do not; a warm-up of one step,
-// where its logarithm is 0.
+// that reaches the unused one; a norm limit that the first steps cross and later ones do not, so that decay meets
+// clipping and a factor above 1 shows; a warm-up of one step, where its logarithm is 0. Momentum and the norms' epsilon
+// are not the usual ones.
 Problem FrozenMomentum() {
   contract::Gpt2Spec model = Model({1, 28, 2, 9, 33, 19});
   model.unused = true;
   model.frozen = {"pos.weight", "layers.0.attn.out.weight", "layers.0.norm2.bias", "layers.0.mlp.up.bias"};
+  model.norm_epsilon = 1e-3;
   Problem problem = MakeProblem("frozen-momentum", model, OptimizerKind::kSgd, 0.2);
-  problem.plain.params.momentum = 0.9;
+  problem.plain.params.momentum = 0.8;
   problem.plain.params.weight_decay = 0.01;
   problem.plain.gradient_clipping = 0.8;
   problem.plain.groups = {{"layers.*.weight", 0.1, std::nullopt}};
@@ -86,16 +88,19 @@ Problem FrozenMomentum() {
 
 // Frozen tied embedding, dropout, no clipping, and the logarithmic warm-up. Weights five times as large as GPT-2's, so
 // that inputs of the activation reach where its approximations differ, and scores where a softmax is not nearly flat.
-// Vectors of 32 elements leave no padding between neighbours.
+// An epsilon that is not the default. An unused parameter, which decays though its gradient is zero. A frozen
+// weight of a norm whose bias is trained. Vectors of 32 elements leave no padding between neighbours.
 Problem FrozenAdamW() {
   contract::Gpt2Spec model = Model({2, 32, 2, 6, 21, 37});
   model.dropout = 0.2;
-  model.frozen = {"embed.weight", "layers.1.mlp.up.bias"};
+  model.unused = true;
+  model.frozen = {"embed.weight", "layers.1.norm2.weight", "layers.1.mlp.up.bias"};
   model.initializer_range = 0.1;
   Problem problem = MakeProblem("frozen-adamw", model, OptimizerKind::kAdamW, 0.005);
   problem.plain.params.weight_decay = 0.05;
   problem.plain.params.beta1 = 0.8;
   problem.plain.params.beta2 = 0.95;
+  problem.plain.params.eps = 1e-6;
   problem.plain.schedule.kind = Schedule::Kind::kWarmup;
   problem.plain.schedule.warmup_min_lr = 0.0005;
   problem.plain.schedule.warmup_max_lr = 0.005;

@@ -45,6 +45,19 @@ TEST(Gpt2Cases, HaveTheProblemsThatRealEnginesGetWrong) {
     return problem.plain.optimizer == OptimizerKind::kSgd && problem.plain.params.momentum == 0 &&
            problem.plain.params.weight_decay == 0 && problem.plain.gradient_clipping == 0;
   })) << "nothing that hides a constant factor";
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.optimizer == OptimizerKind::kSgd && problem.plain.params.weight_decay > 0 &&
+           problem.plain.gradient_clipping > 0 && problem.plain.gradient_clipping < 1;
+  })) << "a decay that clipping could reach";
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec& model) {
+    return problem.plain.optimizer == OptimizerKind::kAdamW && problem.plain.params.weight_decay > 0 && model.unused;
+  })) << "an unused parameter that AdamW decays";
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.params.momentum != 0 && problem.plain.params.momentum != 0.9;
+  })) << "a momentum that nobody takes for the default";
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
+    return problem.plain.optimizer == OptimizerKind::kAdamW && problem.plain.params.eps != 1e-8;
+  })) << "an epsilon that is not the default";
   EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return !model.tied_head; }));
   EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return model.unused; }));
   EXPECT_TRUE(AnyProblem([](const Problem&, const contract::Gpt2Spec& model) { return model.dropout > 0; }));

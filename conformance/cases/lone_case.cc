@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/lone_case.h"
 
+#include <cmath>
 #include <string_view>
 
 #include "conformance/contract/batch_source.h"
@@ -25,6 +26,31 @@ std::optional<std::string> WhyNoWholeRun(const contract::Case& spec) {
   if (!spec.dump_steps.empty()) return "dump_steps is not empty; allowed: []";
   if (!spec.save_steps.empty()) return "save_steps is not empty; allowed: []";
   if (spec.phase_marks) return "phase_marks is true; allowed: false";
+  return std::nullopt;
+}
+
+// Elements of the larger of what a step computes in and what is trained, and tokens of all steps; in double, since they
+// may be beyond int64. The truth is computed by plain loops in fp64, in this process' own memory.
+std::optional<std::string> WhyTooLarge(const contract::Case& spec) {
+  constexpr double kMost = 1 << 22;
+  double parameters = 0;
+  for (const contract::ParameterSpec& parameter : contract::Parameters(spec.model)) {
+    parameters += static_cast<double>(parameter.numel());
+  }
+  const auto width_sum = [](const auto& m) {
+    return static_cast<double>(m.layers) * (8.0 * m.width + 2.0 * m.hidden + 1.0 * m.heads * m.positions) +
+           1.0 * m.vocab;
+  };
+  const double per_token = spec.model.is_exact() ? width_sum(spec.model.exact()) : width_sum(spec.model.gpt2());
+  const double tokens = static_cast<double>(spec.config.train_batch_size) * static_cast<double>(spec.model.positions());
+  const auto refuse = [](const std::string& field, double size, const std::string& what) {
+    return field + " is too large: " + std::to_string(std::llround(size)) + " " + what + "; allowed: at most " +
+           std::to_string(std::llround(kMost));
+  };
+  if (parameters > kMost) return refuse("model", parameters, "elements of parameters");
+  if (tokens * per_token > kMost) return refuse("config.train_batch_size", tokens * per_token, "elements in a step");
+  const double all_tokens = tokens * static_cast<double>(spec.steps);
+  if (all_tokens > kMost) return refuse("steps", all_tokens, "tokens in all");
   return std::nullopt;
 }
 
@@ -70,6 +96,7 @@ std::optional<std::string> WhyNotJudgeable(const contract::Case& spec) {
   if (spec.config.storage == DType::kF64) {
     return "config.fp64 is enabled; allowed: storage in fp32, bf16 or fp16";
   }
+  if (const auto why = WhyTooLarge(spec)) return why;
   return spec.model.is_exact() ? WhyNotExact(spec) : WhyNotReal(spec);
 }
 

@@ -57,6 +57,8 @@ TEST(LoneCase, SaysWhyItCannotBeJudged) {
       {"id is not", [](Case& spec) { spec.id += "\n"; }},
       {"id is not", [](Case& spec) { spec.id += std::string(200, 'x'); }},
       {"id is not", [](Case& spec) { spec.id = "other/" + spec.id; }},
+      {"steps is too large", [](Case& spec) { spec.steps = int64_t{1} << 20; }},
+      {"train_batch_size is too large", [](Case& spec) { spec.config.train_batch_size = int64_t{1} << 40; }},
   };
   const CaseList exact_list = ExactCases();
   const CaseList real_list = Gpt2Cases();
@@ -73,12 +75,16 @@ TEST(LoneCase, SaysWhyItCannotBeJudged) {
   }
   const Case first = CaseOf(exact_list, exact_list.cases.front());
   expect(first, {"positions is 3", exact});
+  expect(first, {"model is too large",
+                 [](Case& spec) { spec.model.exact().hidden = int64_t{1} << 20, spec.model.exact().width = 300; }});
   expect(first, {"ModularSGD", [](Case& spec) {
                    spec.model.exact().dropout = true;
                    spec.config.optimizer = contract::OptimizerKind::kModularSgd;
                  }});
   expect(CaseOf(real_list, real_list.cases.front()),
          {"train_batch_size is 6", [](Case& spec) { spec.config.train_batch_size = 6; }});
+  expect(CaseOf(real_list, real_list.cases.front()),
+         {"model is too large", [](Case& spec) { spec.model.gpt2().width = int64_t{1} << 20; }});
 }
 
 }  // namespace

@@ -58,10 +58,14 @@ class SliceMap {
   // False if the same slice was seen with another digest, which is kept apart.
   bool Add(int64_t rank, const SliceDigest& slice) {
     const auto [entry, fresh] = slices_.try_emplace({slice.begin, slice.end}, slice.digest);
+    if (!fresh && !copied_) copied_ = entry->first;
     if (fresh || entry->second == slice.digest) return true;
     others_.push_back({rank, entry->second, slice.digest});
     return false;
   }
+
+  // The first slice that more than one rank holds.
+  const std::optional<std::pair<int64_t, int64_t>>& copied() const { return copied_; }
 
   // For each slice that was seen with another digest: the whole tensor with that one.
   void AppendOthers(TensorKind kind, size_t tensor, const Digest& total, std::vector<RankDigest>& others) const {
@@ -98,6 +102,7 @@ class SliceMap {
   };
   std::map<std::pair<int64_t, int64_t>, Digest> slices_;
   std::vector<Other> others_;
+  std::optional<std::pair<int64_t, int64_t>> copied_;
 };
 
 // Puts the traces together, step by step; every finding goes into one of three checks.
@@ -230,6 +235,17 @@ class Merger {
     }
   }
 
+  // An engine that runs stage 0, or one rank, where sharding was asked for has right numbers and no ledger to show it.
+  void CheckSharded(const SliceMap& slices, TensorKind kind, const contract::ParameterSpec& parameter,
+                    const std::string& where) {
+    if (ranks_.size() == 1 || IsReplicated(kind, parameter)) return;
+    ++trace_.compared;
+    if (!slices.copied()) return;
+    FailOnce(trace_, where + " of " + parameter.name + " " + Slice(slices.copied()->first, slices.copied()->second) +
+                         " is on several ranks, though stage " + std::to_string(spec_.config.zero_stage) +
+                         " shards it");
+  }
+
   void MergeKind(size_t index, TensorKind kind, StepDigest& merged) {
     const bool absent = (kind == TensorKind::kMoment && !contract::HasMoment(spec_.config)) ||
                         (kind == TensorKind::kSecondMoment && !contract::HasSecondMoment(spec_.config));
@@ -267,6 +283,7 @@ class Merger {
         merged.tensors[static_cast<int>(kind)].push_back(Digest{});
         continue;
       }
+      CheckSharded(tensors[i], kind, parameters_[i], where);
       std::string problem;
       const std::optional<Digest> total = tensors[i].Total(parameters_[i].numel(), problem);
       if (!total) FailOnce(trace_, where + " of " + parameters_[i].name + ": " + problem);

@@ -61,7 +61,8 @@ TEST(MergeTraces, FailsWhenARankLeavesOutWhatItsStageDoesNotShard) {
   }
 }
 
-// One step of gpt2 in which every rank lists everything whole; of frozen parameters weights and master weights only.
+// One step of gpt2 in which rank 0 lists everything whole, the others what the stage does not shard; of frozen
+// parameters weights and master weights only.
 std::vector<Trace> WholeTraces(const contract::Case& spec) {
   std::vector<Trace> traces;
   for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
@@ -70,6 +71,11 @@ std::vector<Trace> WholeTraces(const contract::Case& spec) {
     for (TensorKind kind : contract::kTensorKinds) {
       for (const auto& parameter : contract::Parameters(spec.model)) {
         if (parameter.frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) continue;
+        const bool is_persistent = parameter.numel() < spec.config.persistence_threshold_elems;
+        const bool is_sharded =
+            !parameter.frozen &&
+            (kind == TensorKind::kWeight ? spec.config.zero_stage == 3 && !is_persistent : spec.config.zero_stage >= 1);
+        if (rank > 0 && is_sharded) continue;
         record.of(kind).push_back({parameter.name, 0, parameter.numel(), {}});
       }
     }
@@ -113,6 +119,27 @@ TEST(MergeTraces, FailsWhenARankLeavesOutAFrozenParameterInAnyStage) {
       EXPECT_EQ(CheckOf(MergeTraces(spec, traces), "trace").outcome, CheckOutcome::kPass);
       Drop(traces[1], kind, "layers.0.norm2.weight");
       ExpectFail(MergeTraces(spec, traces), "trace", "of layers.0.norm2.weight is not whole on rank 1");
+    }
+  }
+}
+
+// Each in turn: whatever a stage shards must not be on a second rank; what it does not, must be.
+TEST(MergeTraces, FailsWhenWhatItsStageShardsIsOnASecondRank) {
+  contract::Case spec = ExampleRealCase();
+  spec.config.data_degree = 2;
+  spec.config.micro_batch_size = 3;
+  spec.config.persistence_threshold_elems = 0;
+  for (int64_t stage : {1, 2, 3}) {
+    for (TensorKind kind : contract::kTensorKinds) {
+      if (kind == TensorKind::kWeight && stage < 3) continue;
+      spec.config.zero_stage = stage;
+      auto traces = WholeTraces(spec);
+      if (traces[0].steps[0].of(kind).empty()) continue;
+      traces[1].steps[0].of(kind).push_back(traces[0].steps[0].of(kind).back());
+      const bool is_frozen = traces[0].steps[0].of(kind).back().tensor == "layers.0.norm2.weight";
+      ASSERT_FALSE(is_frozen);
+      ExpectFail(MergeTraces(spec, traces), "trace",
+                 "is on several ranks, though stage " + std::to_string(stage) + " shards it");
     }
   }
 }

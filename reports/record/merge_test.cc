@@ -21,6 +21,7 @@ Record Shard(int64_t index, int64_t count) {
   CaseRecord entry;
   entry.id = "case" + std::to_string(index);
   entry.engine = "optimized";
+  entry.checks = {{"exact", CheckOutcome::kPass, 9, ""}};
   record.cases = {entry};
   record.listed = 1;
   Finish(record, false);
@@ -100,6 +101,17 @@ TEST(Merge, PartialMergeIsMarkedFailsAndCannotBeMergedAgain) {
   EXPECT_EQ(partial.exit_code, 1);
   EXPECT_EQ(ParseRecord(ToJson(partial), "r"), partial);
   EXPECT_EQ(Refusal({partial}, {.allow_partial = true}), "shard 1/1 is itself a merge with missing shards");
+}
+
+TEST(Merge, RefusesAPassOfWhichNothingWasCompared) {
+  std::vector<Record> shards = {Shard(1, 2), Shard(2, 2)};
+  const std::string refused =
+      "shard 2/2: case case2 of engine optimized: verdict is PASS, but no check has compared anything";
+  CaseRecord& pass = shards[1].cases[0];
+  pass.checks = {};
+  EXPECT_EQ(Refusal(shards), refused);
+  pass.checks = {{"exact", CheckOutcome::kPass, 0, ""}, {"ledger", CheckOutcome::kNotApplicable, 7, ""}};
+  EXPECT_EQ(Refusal(shards), refused);
 }
 
 TEST(Merge, RefusesAPassWhoseChecksSayOtherwise) {

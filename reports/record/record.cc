@@ -45,6 +45,13 @@ void CheckTotals(const Record& record) {
 void CheckVerdicts(const Record& record) {
   for (const CaseRecord& entry : record.cases) {
     if (entry.verdict != Verdict::kPass) continue;
+    const bool compared = std::ranges::any_of(entry.checks, [](const CheckRecord& check) {
+      return check.outcome == CheckOutcome::kPass && check.compared > 0;
+    });
+    if (!compared) {
+      throw RecordError("case " + entry.id + " of engine " + entry.engine +
+                        ": verdict is PASS, but no check has compared anything");
+    }
     for (const CheckRecord& check : entry.checks) {
       if (check.outcome == CheckOutcome::kPass || check.outcome == CheckOutcome::kNotApplicable) continue;
       throw RecordError("case " + entry.id + " of engine " + entry.engine + ": verdict is PASS, but its check " +
