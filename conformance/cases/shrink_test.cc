@@ -98,7 +98,8 @@ TEST(ShrinkAxes, NoCaseIsSmallerThanItself) {
 
 TEST(ShrinkAxes, OneLayerLessTakesItsFrozenParametersAlong) {
   Case spec = Listed("gpt2/frozen-adamw");
-  ASSERT_EQ(spec.model.gpt2().frozen, (std::vector<std::string>{"embed.weight", "layers.1.mlp.up.bias"}));
+  ASSERT_EQ(spec.model.gpt2().frozen,
+            (std::vector<std::string>{"embed.weight", "layers.1.norm2.weight", "layers.1.mlp.up.bias"}));
   spec = WithValue(spec, AxisOf("layers"), 1).value();
   EXPECT_EQ(spec.model.gpt2().frozen, std::vector<std::string>{"embed.weight"});
 }
