@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "conformance/contract/error.h"
@@ -245,6 +246,12 @@ Trace ParseTrace(std::string_view text, std::string_view where) {
   }
   if (line_number == 0) Fail(ErrorCode::kInvalidArgument, std::string(where) + ": has no complete line");
   return trace;
+}
+
+std::string DumpName(int64_t rank, int64_t step) {
+  char name[48];
+  std::snprintf(name, sizeof(name), "tensors-%06lld.safetensors", static_cast<long long>(step));
+  return "rank" + std::to_string(rank) + "/" + name;
 }
 
 Trace ReadTrace(const std::filesystem::path& out_dir, int64_t rank) {

@@ -87,6 +87,9 @@ struct Trace {
 Trace ParseTrace(std::string_view text, std::string_view where);
 Trace ReadTrace(const std::filesystem::path& out_dir, int64_t rank);
 
+// Where a rank dumps its tensors after a step, below OUT_DIR: "rank0/tensors-000049.safetensors".
+std::string DumpName(int64_t rank, int64_t step);
+
 struct Certificate {
   struct Quantity {
     double max = 0;

@@ -5,7 +5,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <set>
@@ -100,10 +99,8 @@ Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, 
   for (size_t i = 0; i < parameters.size(); ++i) index_of[parameters[i].name] = i;
   Dump dump;
   for (auto& kind : dump.slices) kind.resize(parameters.size());
-  char name[48];
-  std::snprintf(name, sizeof(name), "tensors-%06lld.safetensors", static_cast<long long>(step));
   for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
-    const contract::TensorFile file = contract::ReadTensorFile(out_dir, "rank" + std::to_string(rank) + "/" + name);
+    const contract::TensorFile file = contract::ReadTensorFile(out_dir, contract::DumpName(rank, step));
     for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, index_of, dump);
     for (contract::StepRecord& record : contract::ReadTrace(out_dir, rank).steps) {
       if (record.step == step) dump.records.push_back(std::move(record));

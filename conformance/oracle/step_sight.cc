@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -40,12 +39,6 @@ class Finding : public std::exception {
 
 void Demand(bool ok, const std::string& finding) {
   if (!ok) throw Finding(finding);
-}
-
-std::string DumpName(int64_t step) {
-  char name[48];
-  std::snprintf(name, sizeof(name), "tensors-%06lld.safetensors", static_cast<long long>(step));
-  return name;
 }
 
 uint64_t BitsAt(const HostTensor& tensor, int64_t index) {
@@ -156,8 +149,7 @@ class Reader {
   }
 
   void TakeDump(int64_t rank, const StepRecord& record) {
-    const std::string folder = "rank" + std::to_string(rank);
-    contract::TensorFile file = contract::ReadTensorFile(out_dir_, folder + "/" + DumpName(step_));
+    contract::TensorFile file = contract::ReadTensorFile(out_dir_, contract::DumpName(rank, step_));
     std::map<std::string, contract::SliceDigest> listed;
     for (TensorKind kind : contract::kTensorKinds) {
       for (const contract::SliceDigest& slice : record.of(kind)) {

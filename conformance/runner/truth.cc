@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/truth.h"
 
-#include <cstdio>
-
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
+#include "conformance/contract/trace.h"
 #include "conformance/oracle/sensitivity_check.h"
 
 namespace plumbline::conformance {
@@ -39,12 +38,6 @@ Perturbation MakePerturbation(const contract::ExactSpec& model, Kind kind, bool 
   return perturbation;
 }
 
-std::filesystem::path DumpName(int64_t step) {
-  char name[48];
-  std::snprintf(name, sizeof(name), "tensors-%06lld.safetensors", static_cast<long long>(step));
-  return std::filesystem::path("rank0") / name;
-}
-
 void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std::filesystem::path>& out_dirs,
                        Truth& truth) {
   if (runs.size() == 1) {
@@ -54,11 +47,12 @@ void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std:
     return;
   }
   const int64_t last = runs.front().spec.steps - 1;
-  const contract::TensorFile unperturbed = contract::ReadTensorFile(out_dirs.front() / DumpName(last));
+  const std::string dump = contract::DumpName(0, last);
+  const contract::TensorFile unperturbed = contract::ReadTensorFile(out_dirs.front() / dump);
   std::vector<Amplification> measured;
   for (size_t i = 1; i < runs.size(); ++i) {
     Amplification found =
-        MeasureAmplification(runs[i].perturbed, unperturbed, contract::ReadTensorFile(out_dirs[i] / DumpName(last)));
+        MeasureAmplification(runs[i].perturbed, unperturbed, contract::ReadTensorFile(out_dirs[i] / dump));
     if (measured.empty() || measured.back().kind != found.kind) {
       measured.push_back(std::move(found));
     } else if (found.differing > measured.back().differing) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <bit>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -24,9 +23,7 @@ inline void WriteTraces(const std::filesystem::path& out_dir, const std::vector<
 }
 
 inline std::filesystem::path DumpPath(const std::filesystem::path& out_dir, int64_t rank, int64_t step) {
-  char name[48];
-  std::snprintf(name, sizeof name, "tensors-%06lld.safetensors", static_cast<long long>(step));
-  return out_dir / ("rank" + std::to_string(rank)) / name;
+  return out_dir / contract::DumpName(rank, step);
 }
 
 // A value's bits as it is stored in this type (kF64, kF32, kBF16; one that bf16 does not hold is cut).
