@@ -36,14 +36,6 @@ bool HasGradient(const RunDigest& run) {
   });
 }
 
-double Largest(const Tensors& tensors) {
-  double largest = 0;
-  for (const std::vector<double>& tensor : tensors) {
-    for (double value : tensor) largest = std::max(largest, std::abs(value));
-  }
-  return largest;
-}
-
 // What was compared, and the failure that leads: the value that is farthest beyond its limit, of the first quantity
 // that has one.
 class Comparison {
@@ -211,7 +203,7 @@ RealResult CheckNearSteps(const std::string& relation, const contract::ModelSpec
                           const StepSight& whole, const StepSight& variant) {
   Comparison comparison(relation, model);
   const double tolerance = SumTolerance(model.gpt2(), batch, kUnitRoundoff);
-  const double largest = Largest(whole.of(TensorKind::kGradient));
+  const double largest = LargestGradient(whole);
   comparison.set_step(whole.step);
   comparison.CompareNumber("tokens", static_cast<double>(whole.tokens), static_cast<double>(variant.tokens), 0);
   CompareGradients(whole.of(TensorKind::kGradient), variant.of(TensorKind::kGradient), tolerance * largest, comparison);
@@ -225,10 +217,10 @@ RealResult CheckSplitSteps(const contract::ModelSpec& model, int64_t batch, cons
   Comparison comparison("split", model);
   const double tolerance = SumTolerance(model.gpt2(), batch, kUnitRoundoff);
   const auto n1 = static_cast<double>(first.tokens), n2 = static_cast<double>(second.tokens), n = n1 + n2;
-  const double one = n1 / n * Largest(first.of(TensorKind::kGradient));
-  const double two = n2 / n * Largest(second.of(TensorKind::kGradient));
+  const double one = n1 / n * LargestGradient(first);
+  const double two = n2 / n * LargestGradient(second);
   // Errors are those of what is added, which may cancel.
-  const double largest = std::max(Largest(whole.of(TensorKind::kGradient)), one + two);
+  const double largest = std::max(LargestGradient(whole), one + two);
   comparison.set_step(whole.step);
   comparison.CompareNumber("tokens", n, static_cast<double>(whole.tokens), 0);
   // A part of another size would be mixed with nothing.

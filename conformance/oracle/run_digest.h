@@ -51,9 +51,9 @@ struct RunDigest {
 };
 
 struct MergedRun {
-  // "trace": files complete and of this case, slices cover every tensor, and every rank lists
-  // whole what its ZeRO stage does not shard, and no other rank's part of what it does. "replicas": equal slices have equal digests,
-  // and all ranks state the same loss, tokens, lr, norm and skipped. "collectives": the same sequence on all ranks.
+  // "trace": files complete and of this case, slices cover every tensor, and every rank lists whole what its ZeRO stage
+  // does not shard, and no other rank's part of what it does. "replicas": equal slices have equal digests, and all
+  // ranks state the same loss, tokens, lr, norm and skipped. "collectives": the same sequence on all ranks.
   std::vector<reports::CheckRecord> checks;
   // Valid only where the trace check passes.
   RunDigest run;

@@ -17,14 +17,6 @@ namespace {
 using contract::TensorKind;
 using reports::CheckOutcome;
 
-double LargestGradient(const StepSight& sight) {
-  double largest = 0;
-  for (const std::vector<double>& tensor : sight.of(TensorKind::kGradient)) {
-    for (double value : tensor) largest = std::max(largest, std::abs(value));
-  }
-  return largest;
-}
-
 // How much larger than the difference p - y of a token's probabilities and its label the two are themselves: |p - y|
 // summed is 2 (1 - p of the label), p and y together are 2, and 1 - p is 1 - exp(-loss).
 double Cancellation(double loss) { return 1 / -std::expm1(-loss); }
@@ -120,6 +112,14 @@ void CompareStep(const std::vector<contract::ParameterSpec>& parameters, const S
 }
 
 }  // namespace
+
+double LargestGradient(const StepSight& sight) {
+  double largest = 0;
+  for (const std::vector<double>& tensor : sight.of(TensorKind::kGradient)) {
+    for (double value : tensor) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
 
 double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_roundoff) {
   const int64_t lengths = batch * model.positions + model.width + model.hidden + model.vocab;

@@ -21,6 +21,9 @@ double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_
 // That of fp64.
 double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch);
 
+// The unit of these: the largest absolute value in the gradient of the step. NaN is passed by.
+double LargestGradient(const StepSight& sight);
+
 // "truth": loss, token count and gradients, step by step. The witness may have made more steps, which are not looked
 // at.
 RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
