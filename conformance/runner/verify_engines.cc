@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/verify_engines.h"
 
+#include <filesystem>
+#include <future>
+
 #include "conformance/contract/error.h"
 
 namespace plumbline::conformance {
@@ -36,15 +39,21 @@ const Engine& VerifyEngines::Of(Role role) const {
 }
 
 VerifyEngines DescribeEngines(const VerifyOptions& options, bool with_witness) {
+  // All at once: each loads LibTorch, which takes most of their time.
+  const auto begin = [&](const std::filesystem::path& program) {
+    return std::async(std::launch::async, [&] { return Described({program, {}}, options); });
+  };
+  std::future<Engine> reference = begin(options.engines.reference);
+  std::future<Engine> own, witness, switchable;
+  if (!options.foreign_engine) own = begin(options.engines.optimized);
+  if (with_witness) witness = begin(options.engines.torch_eager);
+  if (options.run_defects) switchable = begin(options.engines.optimized_defects);
   VerifyEngines engines;
-  engines.reference = Described({options.engines.reference, {}}, options);
-  if (options.foreign_engine) {
-    DescribeForeign(*options.foreign_engine, options, engines);
-  } else {
-    engines.candidate = Described({options.engines.optimized, {}}, options);
-  }
-  if (with_witness) engines.witness = Described({options.engines.torch_eager, {}}, options);
-  if (options.run_defects) engines.switchable = Described({options.engines.optimized_defects, {}}, options);
+  if (options.foreign_engine) DescribeForeign(*options.foreign_engine, options, engines);
+  engines.reference = reference.get();
+  if (own.valid()) engines.candidate = own.get();
+  if (witness.valid()) engines.witness = witness.get();
+  if (switchable.valid()) engines.switchable = switchable.get();
   return engines;
 }
 
