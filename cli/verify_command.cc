@@ -168,6 +168,7 @@ int RunInto(const ResultFolder& folder, const VerifyOptions& options, conformanc
             std::stop_token stop) {
   const WorkFolder work(folder.path(), options.keep);
   verify.work_dir = work.path();
+  verify.keep = options.keep;
   verify.failures_dir = folder.path() / "failures";
   reports::Record record;
   {

@@ -2,6 +2,7 @@
 #include "conformance/runner/schedule.h"
 
 #include <cstdio>
+#include <tuple>
 #include <utility>
 
 #include "conformance/contract/error.h"
@@ -76,8 +77,19 @@ std::vector<std::filesystem::path> Schedule::Unneeded(size_t number) const {
   const ScheduledRun& run = runs_.at(number);
   std::vector<std::filesystem::path> dirs;
   if (run.keep) return dirs;
+  if (run.owns_case_dir) dirs.push_back(run.case_dir);
   if (!run.is_resumed) dirs.push_back(run.out_dir);
   if (run.saved) dirs.push_back(runs_[*run.saved].out_dir);
+  return dirs;
+}
+
+std::vector<std::filesystem::path> Schedule::FoldersOf(const RunTask& task) const {
+  std::vector<std::filesystem::path> dirs;
+  for (const ScheduledRun& run : runs_) {
+    if (run.task != &task) continue;
+    if (run.owns_case_dir) dirs.push_back(run.case_dir);
+    dirs.push_back(run.out_dir);
+  }
   return dirs;
 }
 
@@ -85,9 +97,13 @@ void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
   const size_t first = runs_.size();
   const std::vector<TaskRun> wanted = task.Runs();
   for (size_t i = 0; i < wanted.size(); ++i) {
-    ScheduledRun run{
-        &task,        i,    wanted[i].spec, CaseDir(wanted[i]), work_dir_ / "runs" / std::to_string(runs_.size()), keep,
-        std::nullopt, false};
+    ScheduledRun run;
+    run.task = &task;
+    run.index = i;
+    run.spec = wanted[i].spec;
+    std::tie(run.case_dir, run.owns_case_dir) = CaseDir(wanted[i]);
+    run.out_dir = work_dir_ / "runs" / std::to_string(runs_.size());
+    run.keep = keep;
     if (wanted[i].resumes) {
       run.saved = first + *wanted[i].resumes;
       LinkCheckpoint(run.case_dir, runs_[*run.saved]);
@@ -99,7 +115,7 @@ void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
   }
 }
 
-std::filesystem::path Schedule::CaseDir(const TaskRun& run) {
+std::pair<std::filesystem::path, bool> Schedule::CaseDir(const TaskRun& run) {
   const auto fresh_dir = [&] {
     const std::filesystem::path dir = work_dir_ / "cases" / std::to_string(num_case_dirs_++);
     MakeDir(dir);
@@ -107,10 +123,10 @@ std::filesystem::path Schedule::CaseDir(const TaskRun& run) {
     return dir;
   };
   // A folder that says where else to begin belongs to its run alone.
-  if (run.start || run.resumes || run.batches) return fresh_dir();
+  if (run.start || run.resumes || run.batches) return {fresh_dir(), true};
   const auto [entry, fresh] = case_dirs_.try_emplace(contract::ToJson(run.spec));
   if (fresh) entry->second = fresh_dir();
-  return entry->second;
+  return {entry->second, false};
 }
 
 contract::CaseData Schedule::Data(const TaskRun& run) {

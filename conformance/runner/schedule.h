@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/contract/batch_source.h"
@@ -29,6 +30,7 @@ struct ScheduledRun {
   bool keep = true;             // false: out_dir is of no use once its task and the run that resumes from it had it
   std::optional<size_t> saved;  // the number of the run from whose checkpoint this one resumes
   bool is_resumed = false;      // another run resumes from this one's checkpoint
+  bool owns_case_dir = false;   // no other run is given case_dir
 };
 
 class Schedule {
@@ -47,10 +49,13 @@ class Schedule {
   // The folders that nobody reads any more once the task of this run has taken it. One with a checkpoint from which
   // another run resumes is read until that one ends.
   std::vector<std::filesystem::path> Unneeded(size_t number) const;
+  // All that the runs of this task were given for themselves, and what they left.
+  std::vector<std::filesystem::path> FoldersOf(const RunTask& task) const;
 
  private:
   void AddTask(RunTask& task, bool keep, RunUnit& unit);
-  std::filesystem::path CaseDir(const TaskRun& run);
+  // And whether it belongs to this run alone.
+  std::pair<std::filesystem::path, bool> CaseDir(const TaskRun& run);
   contract::CaseData Data(const TaskRun& run);
 
   const contract::TokenSource& source_;

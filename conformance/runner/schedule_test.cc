@@ -56,7 +56,8 @@ TEST_F(ScheduleTest, AFolderWithACheckpointIsNeededUntilTheRunThatResumesFromItH
   using Dirs = std::vector<std::filesystem::path>;
   for (size_t first : {0, 3}) {
     EXPECT_EQ(schedule_.Unneeded(first), Dirs{});
-    EXPECT_EQ(schedule_.Unneeded(first + 1), (Dirs{runs[first + 1].out_dir, runs[first].out_dir}));
+    EXPECT_EQ(schedule_.Unneeded(first + 1),
+              (Dirs{runs[first + 1].case_dir, runs[first + 1].out_dir, runs[first].out_dir}));
     EXPECT_EQ(schedule_.Unneeded(first + 2), Dirs{runs[first + 2].out_dir});
   }
 }
@@ -64,6 +65,15 @@ TEST_F(ScheduleTest, AFolderWithACheckpointIsNeededUntilTheRunThatResumesFromItH
 TEST_F(ScheduleTest, EveryFolderOfRunsThatAreKeptIsNeeded) {
   Add(/*keep=*/true);
   for (size_t number = 0; number < 6; ++number) EXPECT_TRUE(schedule_.Unneeded(number).empty()) << number;
+}
+
+TEST_F(ScheduleTest, FoldersOfATaskAreItsOutputsAndTheCasesThatNoOtherIsGiven) {
+  Add(/*keep=*/true);
+  const auto& runs = schedule_.runs();
+  ASSERT_EQ(runs[0].case_dir, runs[3].case_dir);  // both tasks begin at the same state
+  using Dirs = std::vector<std::filesystem::path>;
+  EXPECT_EQ(schedule_.FoldersOf(first_), (Dirs{runs[0].out_dir, runs[1].case_dir, runs[1].out_dir, runs[2].out_dir}));
+  EXPECT_EQ(schedule_.FoldersOf(second_), (Dirs{runs[3].out_dir, runs[4].case_dir, runs[4].out_dir, runs[5].out_dir}));
 }
 
 TEST_F(ScheduleTest, AResumedRunFindsTheCheckpointOfItsOwnTask) {

@@ -144,10 +144,7 @@ class Verification {
     const auto start = std::chrono::steady_clock::now();
     const auto on_taken = [&](size_t number, const CaseOutcome& outcome) {
       const ScheduledRun& run = schedule.runs()[number];
-      for (const std::filesystem::path& dir : schedule.Unneeded(number)) {
-        std::error_code ignored;  // a folder that stays is removed with work_dir
-        std::filesystem::remove_all(dir, ignored);
-      }
+      RemoveUnneeded(schedule, number);
       if (options_.first_kill) defects_.StopAtKill(run.task, outcome);
       const std::lock_guard lock(mutex);
       logs_[run.out_dir] = outcome.log;
@@ -158,6 +155,19 @@ class Verification {
       progress_(state);
     };
     RunSchedule(schedule, options_.jobs, options_.work_dir / "engines", stop_, on_taken, limits);
+  }
+
+  // At once: thousands of files that were never written to the disk are removed in no time, which at the end of a run
+  // takes seconds.
+  void RemoveUnneeded(const Schedule& schedule, size_t number) const {
+    std::vector<std::filesystem::path> dirs = schedule.Unneeded(number);
+    const auto* trial = dynamic_cast<const Trial*>(schedule.runs()[number].task);
+    const bool did_not_fail = trial != nullptr && trial->is_judged() && !Failed(trial->judgement().verdict);
+    if (did_not_fail && !options_.keep) dirs = schedule.FoldersOf(*trial);
+    for (const std::filesystem::path& dir : dirs) {
+      std::error_code ignored;  // a folder that stays is removed with work_dir
+      std::filesystem::remove_all(dir, ignored);
+    }
   }
 
   Judgement JudgementOf(size_t index) const {

@@ -39,6 +39,7 @@ struct VerifyOptions {
   std::optional<size_t> listed_cases_at_most;  // they, and the clean twin, are tried on the first cases only
   bool first_kill = false;  // a defect's runs end with the first that a check it is meant for catches
   bool require = false;
+  bool keep = false;           // the folders of cases that did not fail stay in work_dir
   bool verdicts_only = false;  // leave out what is done about failures: runs again, diagnosis, making them smaller
   double shrink_s = 0;         // seconds for making failed cases smaller; 0: not
   std::vector<std::string> expected_unsupported;  // shell patterns over ids
