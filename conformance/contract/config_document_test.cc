@@ -23,6 +23,7 @@ using Words = std::vector<std::string>;
 using testing::ErrorMessage;
 
 const Words kOptimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+const Words kSchedules = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "OneCycle"};
 
 std::string Stripped(const std::string& text) {
   const size_t begin = text.find_first_not_of(' ');
@@ -49,14 +50,29 @@ std::vector<Words> Rows(const std::string& title) {
 struct Row {
   std::string key, value, default_value, used_by, remarks;
 
+  bool IsOfSchedule() const { return key.starts_with("scheduler.params."); }
+
+  // The types of a schedule's own key; of other keys, the first type.
+  Words Schedules() const {
+    if (!IsOfSchedule()) return {kSchedules.front()};
+    Words some;
+    for (const std::string& type : kSchedules) {
+      if (IsNamed(type)) some.push_back(type);
+    }
+    return some;
+  }
+
+  bool IsNamed(const std::string& name) const {
+    return (" " + remarks + ",").find(" " + name + ",") != std::string::npos;
+  }
+
   // Of the optimizer's own keys, those that have it; else of the families that may have it.
   Words Optimizers() const {
     Words some;
     for (const std::string& optimizer : kOptimizers) {
       const bool is_modular = optimizer.starts_with("Modular");
-      const bool named = key.starts_with("optimizer.params.")
-                             ? (" " + remarks + ",").find(" " + optimizer + ",") != std::string::npos
-                             : !is_modular || used_by.starts_with("exact");
+      const bool named =
+          key.starts_with("optimizer.params.") ? IsNamed(optimizer) : !is_modular || used_by.starts_with("exact");
       if (named) some.push_back(optimizer);
     }
     return some;
@@ -70,23 +86,32 @@ std::vector<Row> Supported() {
   return rows;
 }
 
+// What an object must have besides the key that is looked at: pairs of name and value.
+using Siblings = std::vector<std::pair<std::string, std::string>>;
+
+Siblings Required(const Words& path, size_t depth, const std::string& optimizer, const std::string& schedule) {
+  if (depth == 0) return {};
+  const std::string& object = path[depth - 1];
+  if (object == "optimizer") return {{"type", '"' + optimizer + '"'}};
+  if (object == "scheduler") return {{"type", '"' + schedule + '"'}};
+  if (object == "param_groups[]") return {{"match", "\"*\""}};
+  if (object != "params" || path[depth - 2] != "scheduler" || schedule == "WarmupLR") return {};
+  if (schedule == "OneCycle") return {{"cycle_min_lr", "0.25"}, {"cycle_max_lr", "0.5"}};
+  return {{"total_num_steps", "9"}};
+}
+
 // An object in which the member that `path` leads to has this value, or is missing where there is none. Objects on the
 // way have what they require besides.
-std::string Nested(const Words& path, size_t depth, const std::string& optimizer,
+std::string Nested(const Words& path, size_t depth, const std::string& optimizer, const std::string& schedule,
                    const std::optional<std::string>& value) {
-  const std::map<std::string, std::pair<std::string, std::string>> required = {
-      {"optimizer", {"type", '"' + optimizer + '"'}},
-      {"scheduler", {"type", "\"WarmupLR\""}},
-      {"param_groups[]", {"match", "\"*\""}}};
   const std::string& name = path[depth];
   std::string members;
-  if (const auto sibling = depth > 0 ? required.find(path[depth - 1]) : required.end();
-      sibling != required.end() && sibling->second.first != name) {
-    members = '"' + sibling->second.first + "\": " + sibling->second.second;
+  for (const auto& [sibling, its_value] : Required(path, depth, optimizer, schedule)) {
+    if (sibling != name) members += (members.empty() ? "\"" : ", \"") + sibling + "\": " + its_value;
   }
   const bool is_list = name.ends_with("[]");
   std::optional<std::string> inner = value;
-  if (depth + 1 < path.size()) inner = Nested(path, depth + 1, optimizer, value);
+  if (depth + 1 < path.size()) inner = Nested(path, depth + 1, optimizer, schedule, value);
   if (inner) {
     members += (members.empty() ? "" : ", ") + ('"' + (is_list ? name.substr(0, name.size() - 2) : name) + "\": ") +
                (is_list ? "[" + *inner + "]" : *inner);
@@ -94,10 +119,12 @@ std::string Nested(const Words& path, size_t depth, const std::string& optimizer
   return "{" + members + "}";
 }
 
-// A config of eight samples with this optimizer, and the key with this value or without any.
-std::string ConfigWith(const std::string& key, const std::string& optimizer, const std::optional<std::string>& value) {
+// A config of eight samples with this optimizer (and schedule, for a key of one), and the key with this value or
+// without any.
+std::string ConfigWith(const std::string& key, const std::string& optimizer, const std::string& schedule,
+                       const std::optional<std::string>& value) {
   const Words path = Split(key, '.');
-  std::string json = Nested(path, 0, optimizer, value);
+  std::string json = Nested(path, 0, optimizer, schedule, value);
   json.pop_back();
   const auto add = [&](const std::string& member) { json += (json == "{" ? "" : ", ") + member; };
   add(key == "train_batch_size" ? "\"train_micro_batch_size_per_gpu\": 8" : "\"train_batch_size\": 8");
@@ -110,40 +137,50 @@ RunConfig Parse(const std::string& json) { return ParseRunConfig(json, "config")
 TEST(ConfigDocument, SaysWhichValuesAreAllowed) {
   for (const Row& row : Supported()) {
     const char* wrong = row.key == "optimizer.params.betas" ? "[]" : "-1";
-    const std::string json = ConfigWith(row.key, row.Optimizers().back(), wrong);
+    const std::string json = ConfigWith(row.key, row.Optimizers().back(), row.Schedules().back(), wrong);
     const std::string message = ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
     const std::string allowed = message.substr(message.find("; allowed: ") + 11);
     EXPECT_TRUE(row.value.starts_with(allowed)) << json << ": \"" << message << "\", the page: " << row.value;
   }
 }
 
+// Of "`0.01`", or "AdamW `0.01`, SGD `0`", what stands for this optimizer or schedule; nothing where that is no
+// literal.
+std::optional<std::string> DefaultOf(const Row& row, const std::string& name) {
+  const size_t own = row.default_value.find(name + " `");
+  const size_t begin = own == std::string::npos ? 0 : own + name.size() + 1;
+  if (row.default_value[begin] != '`') return std::nullopt;
+  return row.default_value.substr(begin + 1, row.default_value.find('`', begin + 1) - begin - 1);
+}
+
 TEST(ConfigDocument, SaysWhatIsAssumedForAKeyThatIsLeftOut) {
   int defaults = 0;
   for (const Row& row : Supported()) {
     for (const std::string& optimizer : row.Optimizers()) {
-      // "`0.01`", or "AdamW `0.01`, SGD `0`"
-      const size_t own = row.default_value.find(optimizer + " `");
-      const size_t begin = own == std::string::npos ? 0 : own + optimizer.size() + 1;
-      if (row.default_value[begin] != '`') continue;
-      const std::string value = row.default_value.substr(begin + 1, row.default_value.find('`', begin + 1) - begin - 1);
-      const std::string with = ConfigWith(row.key, optimizer, value);
-      EXPECT_EQ(Parse(with), Parse(ConfigWith(row.key, optimizer, std::nullopt))) << with;
-      ++defaults;
+      for (const std::string& schedule : row.Schedules()) {
+        const std::optional<std::string> value = DefaultOf(row, row.IsOfSchedule() ? schedule : optimizer);
+        if (!value) continue;
+        const std::string with = ConfigWith(row.key, optimizer, schedule, value);
+        EXPECT_EQ(Parse(with), Parse(ConfigWith(row.key, optimizer, schedule, std::nullopt))) << with;
+        ++defaults;
+      }
     }
   }
-  EXPECT_GT(defaults, 60);
+  EXPECT_GT(defaults, 90);
 }
 
 TEST(ConfigDocument, SaysWhichKeysAreRequired) {
   int required = 0;
   for (const Row& row : Supported()) {
     if (row.default_value != "required") continue;
-    const std::string json = ConfigWith(row.key, row.Optimizers().back(), std::nullopt);
-    if (row.key != "optimizer") ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
-    ++required;
+    for (const std::string& schedule : row.Schedules()) {
+      const std::string json = ConfigWith(row.key, row.Optimizers().back(), schedule, std::nullopt);
+      if (row.key != "optimizer") ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
+      ++required;
+    }
   }
   ErrorMessage(ErrorCode::kInvalidArgument, [] { Parse(R"({"train_batch_size": 8})"); });
-  EXPECT_EQ(required, 4);
+  EXPECT_EQ(required, 8);
 }
 
 // Defaults that are no literals: each is looked at here, so that a new one is not passed over.
@@ -154,12 +191,18 @@ TEST(ConfigDocument, TakesFromTheOptimizerWhatItSaysIsTaken) {
     if (row.default_value.starts_with("the optimizer's `")) others.push_back(row.key);
   }
   EXPECT_EQ(others,
-            (Words{"param_groups[].lr", "param_groups[].weight_decay", "scheduler", "scheduler.params.warmup_max_lr"}));
+            (Words{"param_groups[].lr", "param_groups[].weight_decay", "scheduler", "scheduler.params.warmup_max_lr",
+                   "scheduler.params.cycle_second_step_size", "scheduler.params.cycle_second_stair_count"}));
   const RunConfig config = Parse(R"({"train_batch_size": 8, "param_groups": [{"match": "*"}],
     "optimizer": {"type": "SGD", "params": {"lr": 0.25}}, "scheduler": {"type": "WarmupLR"}})");
   EXPECT_FALSE(config.groups.at(0).lr);
   EXPECT_FALSE(config.groups.at(0).weight_decay);
   EXPECT_EQ(config.schedule.warmup_max_lr, 0.25);
+  const RunConfig cycle =
+      Parse(R"({"train_batch_size": 8, "optimizer": {"type": "SGD"}, "scheduler": {"type": "OneCycle",
+    "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 0.2, "cycle_first_step_size": 7, "cycle_first_stair_count": 3}}})");
+  EXPECT_EQ(cycle.schedule.cycle.second_steps, 7);
+  EXPECT_EQ(cycle.schedule.cycle.second_stairs, 3);
   EXPECT_EQ(Parse(R"({"train_batch_size": 8, "optimizer": {"type": "SGD"}})").schedule.kind, Schedule::Kind::kConstant);
 }
 
@@ -180,6 +223,20 @@ TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
                                                       {"scheduler.params.warmup_max_lr", "0"},
                                                       {"scheduler.params.warmup_num_steps", "0"},
                                                       {"scheduler.params.warmup_type", "\"log\""},
+                                                      {"scheduler.params.total_num_steps", "5"},
+                                                      {"scheduler.params.warmup_min_ratio", "0"},
+                                                      {"scheduler.params.cos_min_ratio", "0"},
+                                                      {"scheduler.params.cycle_min_lr", "0"},
+                                                      {"scheduler.params.cycle_max_lr", "0"},
+                                                      {"scheduler.params.cycle_first_step_size", "1"},
+                                                      {"scheduler.params.cycle_second_step_size", "1"},
+                                                      {"scheduler.params.cycle_first_stair_count", "0"},
+                                                      {"scheduler.params.cycle_second_stair_count", "0"},
+                                                      {"scheduler.params.decay_step_size", "0"},
+                                                      {"scheduler.params.decay_lr_rate", "0"},
+                                                      {"scheduler.params.cycle_momentum", "true"},
+                                                      {"scheduler.params.cycle_min_mom", "0"},
+                                                      {"scheduler.params.cycle_max_mom", "0"},
                                                       {"gradient_clipping", "0"}};
   size_t looked_at = 0;
   for (const Row& row : Supported()) {
@@ -188,9 +245,19 @@ TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
     const Words having = row.Optimizers();
     EXPECT_FALSE(having.empty()) << row.key;
     for (const std::string& optimizer : kOptimizers) {
-      const std::string json = ConfigWith(row.key, optimizer, samples.at(row.key));
+      const std::string json = ConfigWith(row.key, optimizer, row.Schedules().front(), samples.at(row.key));
       if (std::find(having.begin(), having.end(), optimizer) != having.end()) {
         EXPECT_EQ(Name(Parse(json).optimizer), optimizer);
+      } else {
+        ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
+      }
+    }
+    const Words types = row.Schedules();
+    EXPECT_FALSE(types.empty()) << row.key;
+    for (const std::string& type : row.IsOfSchedule() ? kSchedules : Words{}) {
+      const std::string json = ConfigWith(row.key, "AdamW", type, samples.at(row.key));
+      if (std::find(types.begin(), types.end(), type) != types.end()) {
+        EXPECT_NE(ToJson(Parse(json)).find('"' + type + '"'), std::string::npos) << json;
       } else {
         ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
       }
@@ -206,7 +273,7 @@ TEST(ConfigDocument, SaysWhichKnownKeysAreUnsupportedWhateverTheirValue) {
   for (const Words& row : rows) {
     EXPECT_EQ(row[2], "unsupported");
     for (const char* value : {"null", "false", "0", "{\"enabled\": false}"}) {
-      const std::string json = ConfigWith(row[0], "AdamW", value);
+      const std::string json = ConfigWith(row[0], "AdamW", "WarmupLR", value);
       const std::string message = ErrorMessage(ErrorCode::kUnsupported, [&] { Parse(json); });
       const std::string key = Split(row[0], '.').back();
       EXPECT_NE(message.find("key \"" + key + "\" is known but not built yet"), std::string::npos) << message;

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "conformance/contract/config_parsing.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/schedule_config.h"
 #include "conformance/contract/strict_json.h"
 
 namespace plumbline::contract {
@@ -140,19 +142,6 @@ constexpr std::string_view kUnbuiltOptimizerKeys[] = {"legacy_fusion"};
 // Of both optimizers of the real families, though each has only some of them.
 constexpr std::string_view kUnbuiltParamKeys[] = {"torch_adam",    "adam_w_mode", "bias_correction", "amsgrad",
                                                   "max_grad_norm", "dampening",   "nesterov"};
-constexpr std::string_view kUnbuiltScheduleKeys[] = {"last_batch_iteration"};
-
-// Unsupported for known keys outside `built`, InvalidArgument with the nearest known key for unknown ones.
-void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
-               std::span<const std::string_view> unbuilt) {
-  std::vector<std::string_view> known(built.begin(), built.end());
-  known.insert(known.end(), unbuilt.begin(), unbuilt.end());
-  object.AllowOnly(known);
-  for (const std::string& key : object.Keys()) {
-    if (std::find(unbuilt.begin(), unbuilt.end(), key) == unbuilt.end()) continue;
-    Fail(ErrorCode::kUnsupported, object.Path() + ": key \"" + key + "\" is known but not built yet; leave it out");
-  }
-}
 
 // A positive integer, or nothing where the key is absent or "auto".
 std::optional<int64_t> PositiveOrAuto(const JsonValue& root, std::string_view key) {
@@ -162,7 +151,7 @@ std::optional<int64_t> PositiveOrAuto(const JsonValue& root, std::string_view ke
     if (value->String() != "auto") value->Reject("a positive integer or \"auto\"");
     return std::nullopt;
   }
-  return value->Int(1, int64_t{1} << 40);
+  return value->Int(1, kMaxCount);
 }
 
 // Resolves the batch identity B = m * A * R. B, m and A are at most 2^40 and R at most 2^20, so a product with R fits;
@@ -199,9 +188,8 @@ void ResolveBatch(const JsonValue& root, RunConfig& config) {
     return;
   }
   config.micro_batch_size = *micro;
-  constexpr int64_t kMaxBatch = int64_t{1} << 40;
-  if (*micro > kMaxBatch / config.accumulation_steps / config.data_degree) {
-    Fail(ErrorCode::kInvalidArgument, identity + ", at most " + std::to_string(kMaxBatch));
+  if (*micro > kMaxCount / config.accumulation_steps / config.data_degree) {
+    Fail(ErrorCode::kInvalidArgument, identity + ", at most " + std::to_string(kMaxCount));
   }
   config.train_batch_size = *micro * config.accumulation_steps * config.data_degree;
 }
@@ -245,10 +233,9 @@ void ParseStorage(const JsonValue& root, RunConfig& config) {
 }
 
 void ParseZero(const JsonValue& zero, RunConfig& config) {
-  constexpr int64_t kMaxElems = int64_t{1} << 40;
   CheckKeys(zero, kZeroKeys, kUnbuiltZeroKeys);
   const auto elems = [&](const char* key, int64_t min, int64_t& field) {
-    if (const auto value = zero.Find(key)) field = value->Int(min, kMaxElems);
+    if (const auto value = zero.Find(key)) field = value->Int(min, kMaxCount);
   };
   if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Int(0, 3);
   if (const auto overlap = zero.Find("overlap_comm")) config.overlap_comm = overlap->Bool();
@@ -258,25 +245,13 @@ void ParseZero(const JsonValue& zero, RunConfig& config) {
   elems("stage3_max_live_parameters", 0, config.max_live_elems);
 }
 
-// A number in [min, max); `allowed` says so in words.
-double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed) {
-  const double number = value.Number();
-  if (!(number >= min && number < max)) value.Reject(allowed);
-  return number;
-}
-
-constexpr double kHuge = 1e30;
-constexpr std::string_view kNotNegative = "a number of at least 0 and below 1e30";
-
-double NotNegative(const JsonValue& value) { return NumberIn(value, 0, kHuge, kNotNegative); }
-
 void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
   CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay"}), kUnbuiltParamKeys);
   if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
   if (const auto betas = params.Find("betas")) {
     if (betas->Size() != 2) betas->Reject("two numbers in [0, 1)");
-    parsed.beta1 = NumberIn((*betas)[0], 0, 1, "a number in [0, 1)");
-    parsed.beta2 = NumberIn((*betas)[1], 0, 1, "a number in [0, 1)");
+    parsed.beta1 = Share((*betas)[0]);
+    parsed.beta2 = Share((*betas)[1]);
   }
   if (const auto eps = params.Find("eps")) parsed.eps = NotNegative(*eps);
   if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
@@ -285,7 +260,7 @@ void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
 void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {
   CheckKeys(params, std::to_array<std::string_view>({"lr", "momentum", "weight_decay"}), kUnbuiltParamKeys);
   if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
-  if (const auto momentum = params.Find("momentum")) parsed.momentum = NumberIn(*momentum, 0, 1, "a number in [0, 1)");
+  if (const auto momentum = params.Find("momentum")) parsed.momentum = Share(*momentum);
   if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
 }
 
@@ -318,23 +293,6 @@ void ParseGroups(const JsonValue& groups, RunConfig& config) {
   }
 }
 
-void ParseScheduler(const JsonValue& scheduler, RunConfig& config) {
-  scheduler.AllowOnly({"type", "params"});
-  scheduler.At("type").OneOf({"WarmupLR"});
-  Schedule& schedule = config.schedule;
-  schedule.kind = Schedule::Kind::kWarmup;
-  schedule.warmup_max_lr = config.params.lr;
-  const auto params = scheduler.Find("params");
-  if (!params) return;
-  CheckKeys(*params,
-            std::to_array<std::string_view>({"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"}),
-            kUnbuiltScheduleKeys);
-  if (const auto min = params->Find("warmup_min_lr")) schedule.warmup_min_lr = NotNegative(*min);
-  if (const auto max = params->Find("warmup_max_lr")) schedule.warmup_max_lr = NotNegative(*max);
-  if (const auto steps = params->Find("warmup_num_steps")) schedule.warmup_num_steps = steps->Int(0, int64_t{1} << 40);
-  if (const auto type = params->Find("warmup_type")) schedule.linear = type->OneOf({"log", "linear"}) == 1;
-}
-
 bool IsModular(OptimizerKind kind) {
   return kind == OptimizerKind::kModularMomentum || kind == OptimizerKind::kModularSgd;
 }
@@ -352,7 +310,7 @@ void ParseReal(const JsonValue& root, RunConfig& config) {
                                           std::string(Name(config.optimizer)) + "; allowed: AdamW, SGD");
   }
   if (const auto groups = root.Find("param_groups")) ParseGroups(*groups, config);
-  if (const auto scheduler = root.Find("scheduler")) ParseScheduler(*scheduler, config);
+  if (const auto scheduler = root.Find("scheduler")) config.schedule = ParseSchedule(*scheduler, config.params.lr);
   if (const auto clipping = root.Find("gradient_clipping")) config.gradient_clipping = NotNegative(*clipping);
 }
 
@@ -377,13 +335,6 @@ std::string GroupsJson(const std::vector<ParameterGroup>& groups) {
     json += "}";
   }
   return "[" + json + "]";
-}
-
-std::string ScheduleJson(const Schedule& schedule) {
-  return "{\"type\": \"WarmupLR\", \"params\": {\"warmup_min_lr\": " + JsonNumber(schedule.warmup_min_lr) +
-         ", \"warmup_max_lr\": " + JsonNumber(schedule.warmup_max_lr) +
-         ", \"warmup_num_steps\": " + std::to_string(schedule.warmup_num_steps) +
-         ", \"warmup_type\": " + (schedule.linear ? "\"linear\"" : "\"log\"") + "}}";
 }
 
 // Only fp32 and bf16 have the key `bf16` alone.
@@ -455,7 +406,7 @@ std::string ToJson(const RunConfig& config) {
   if (!IsModular(config.optimizer)) {
     json += ParamsJson(config) + "}";
     if (!config.groups.empty()) json += ", \"param_groups\": " + GroupsJson(config.groups);
-    if (config.schedule.kind == Schedule::Kind::kWarmup) json += ", \"scheduler\": " + ScheduleJson(config.schedule);
+    if (config.schedule.kind != Schedule::Kind::kConstant) json += ", \"scheduler\": " + ToJson(config.schedule);
     json += ", \"gradient_clipping\": " + JsonNumber(config.gradient_clipping);
   } else {
     json += "}";

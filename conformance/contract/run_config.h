@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conformance/contract/dtype.h"
+#include "conformance/contract/schedule.h"
 
 namespace plumbline::contract {
 
@@ -38,17 +39,6 @@ struct ParameterGroup {
   std::optional<double> weight_decay;
 
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
-};
-
-struct Schedule {
-  enum class Kind { kConstant, kWarmup };
-  Kind kind = Kind::kConstant;
-  double warmup_min_lr = 0;
-  double warmup_max_lr = 1e-3;
-  int64_t warmup_num_steps = 1000;
-  bool linear = false;  // else logarithmic
-
-  friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
 struct RunConfig {

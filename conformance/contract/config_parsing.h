@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all parts of a config's parser share: keys that are known and not built, and numbers within bounds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "conformance/contract/strict_json.h"
+
+namespace plumbline::contract {
+
+inline constexpr int64_t kMaxCount = int64_t{1} << 40;  // of elements, samples, steps
+
+// Unsupported for known keys outside `built`, InvalidArgument with the nearest known key for unknown ones.
+void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
+               std::span<const std::string_view> unbuilt);
+
+// A number in [min, max); `allowed` says so in words.
+double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed);
+
+double NotNegative(const JsonValue& value);  // and below 1e30
+double Share(const JsonValue& value);        // in [0, 1)
+
+}  // namespace plumbline::contract
