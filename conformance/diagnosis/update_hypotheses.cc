@@ -164,9 +164,16 @@ Predictions Rates(const Evidence& evidence, bool of_groups) {
   Predictions predictions;
   for (const auto& [what, neighbour] : evidence.neighbours) {
     const bool is_group = what.find("group") != std::string::npos;
-    if (is_group != of_groups || neighbour.params.lr == evidence.recipe.params.lr) continue;
+    if (is_group != of_groups) continue;
+    const contract::OptimizerParams& own = evidence.recipe.params;
+    const bool same_betas = neighbour.params.beta1 == own.beta1 && neighbour.params.beta2 == own.beta2;
+    if (!same_betas) {
+      predictions.push_back(
+          With(evidence, what + ", and its betas", [&](UpdateRecipe& recipe) { recipe.params = neighbour.params; }));
+    }
+    if (neighbour.params.lr == own.lr) continue;
     predictions.push_back(With(evidence, what, [&](UpdateRecipe& recipe) { recipe.params.lr = neighbour.params.lr; }));
-    if (of_groups && neighbour.params.weight_decay != evidence.recipe.params.weight_decay) {
+    if (of_groups && neighbour.params.weight_decay != own.weight_decay) {
       predictions.push_back(
           With(evidence, what + ", and its decay", [&](UpdateRecipe& recipe) { recipe.params = neighbour.params; }));
     }

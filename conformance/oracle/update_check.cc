@@ -8,6 +8,7 @@
 #include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/same_number.h"
+#include "conformance/oracle/schedule_formula.h"
 #include "conformance/oracle/storage_rounding.h"
 #include "conformance/oracle/update_formula.h"
 
@@ -167,6 +168,10 @@ class UpdateCheck {
     rule.optimizer = spec_.config.optimizer;
     rule.params = spec_.config.params;
     if (group < after_.real.lr.size()) rule.params.lr = after_.real.lr[group];  // checked against the schedule
+    const Betas betas = ScheduledBetas(spec_.config, after_.step);
+    rule.params.beta1 = betas.first;
+    rule.params.beta2 = betas.second;
+    rule.beta1_units = betas.first_units;
     rule.params.weight_decay = WeightDecayOf(spec_.config, group);
     rule.clipping = ClippingOf(spec_.config.gradient_clipping, after_.real.gradient_norm);
     rule.t = num_updates_ + 1;

@@ -57,6 +57,16 @@ void WarmupInGroups(ExampleUpdate& update) {
   Groups(update);
   update.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 1e-5, 1e-3, 20, false};
 }
+// The betas of each step are others than the config's.
+void Cycle(ExampleUpdate& update) {
+  contract::Schedule& schedule = update.spec.config.schedule;
+  schedule.kind = contract::Schedule::Kind::kOneCycle;
+  schedule.cycle.min_lr = 1e-4;
+  schedule.cycle.max_lr = 1e-3;
+  schedule.cycle.first_steps = 7;
+  schedule.cycle.second_steps = 5;
+  schedule.cycle.min_momentum = 0.5;
+}
 void SmallEps(ExampleUpdate& update) { update.spec.config.params.eps = 1e-5; }
 void SgdClipped(ExampleUpdate& update) {
   Momentum(update);
@@ -66,7 +76,7 @@ void SgdClipped(ExampleUpdate& update) {
 TEST(CheckUpdate, PassesEveryLegalOrderOfEvaluation) {
   double nearest = 0;
   for (Configure configure : {Plain, FirstStep, Sgd, Momentum, FirstMomentum, Clipped, NotClipped, Bf16, Groups,
-                              WarmupInGroups, SmallEps, SgdClipped}) {
+                              WarmupInGroups, Cycle, SmallEps, SgdClipped}) {
     for (int way = 0; way < 64; ++way) {
       ExampleUpdate update = Make(configure, static_cast<uint64_t>(way));
       Engine engine;
@@ -299,6 +309,15 @@ TEST(CheckUpdate, DemandsTheScheduledLrTheNormAndThatNothingFrozenMoves) {
   EXPECT_NE(Check(update).check.detail.find("frozen at"), std::string::npos);
 }
 
+TEST(CheckUpdate, DemandsTheBetasOfTheStep) {
+  ExampleUpdate update = Make(Cycle);
+  Execute({}, update);
+  EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kPass) << Check(update).check.detail;
+  Execute({.config_betas = true}, update);
+  ASSERT_TRUE(Check(update).divergence);
+  EXPECT_EQ(Check(update).divergence->quantity, "moment");
+}
+
 TEST(CheckUpdate, DemandsThatAGradientThatIsNotFiniteIsSkipped) {
   ExampleUpdate update = Make(Plain);
   Execute({}, update);
@@ -336,27 +355,6 @@ TEST(CheckUpdate, FailsWhenTensorsAreMissingOrHaveAnotherSize) {
   Execute({}, update);
   update.before.pop_back();
   EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
-}
-
-TEST(ScheduledLr, FollowsTheDocumentedWarmup) {
-  contract::RunConfig config;
-  config.params.lr = 1e-3;
-  config.groups = {{"a", 2e-3, std::nullopt}, {"b", std::nullopt, 0.5}};
-  config.schedule = {contract::Schedule::Kind::kWarmup, 1e-4, 1e-3, 8, true};
-  const auto lr = [&](int64_t step, size_t group) { return ScheduledLr(config, step)[group].value; };
-  EXPECT_DOUBLE_EQ(lr(0, 0), 1e-4);
-  EXPECT_DOUBLE_EQ(lr(1, 0), 1e-4);
-  EXPECT_DOUBLE_EQ(lr(2, 0), 1e-4 + 9e-4 / 8);
-  EXPECT_DOUBLE_EQ(lr(9, 0), 1e-3);
-  EXPECT_DOUBLE_EQ(lr(500, 1), 2e-3);
-  EXPECT_DOUBLE_EQ(lr(500, 2), 1e-3);
-  config.schedule.linear = false;
-  EXPECT_DOUBLE_EQ(lr(4, 0), 1e-4 + 9e-4 * std::log(4) / std::log(8));
-  for (int64_t length : {0, 1, 2}) {
-    config.schedule.warmup_num_steps = length;
-    EXPECT_DOUBLE_EQ(lr(1, 0), 1e-4) << length;
-    EXPECT_DOUBLE_EQ(lr(3, 0), 1e-3) << length;
-  }
 }
 
 ExampleUpdate SkippedStep(Configure configure) {

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "conformance/oracle/same_number.h"
-
 namespace plumbline::conformance {
 namespace {
 
 using contract::OptimizerKind;
 
-constexpr double kUnit = 0x1p-24;             // half an ulp of fp32, relative: one rounding
+constexpr double kUnit = kFp32Rounding;
 constexpr double kSmallest = 0x1p-126;        // what a kernel that flushes subnormal numbers loses
 constexpr double kSecondOrder = 1 + 0x1p-16;  // products of two roundings, of which there are fewer than 2^7
 
@@ -24,25 +22,26 @@ Bounded Make(double value, double units, double extra = 0) {
 // beta^t and 1 - beta^t, the latter without cancellation.
 struct Correction {
   double value = 1;           // 1 - beta^t
-  double relative_bound = 0;  // beta in fp32, its power by t products or by powf (2 ulp), the difference
+  double relative_bound = 0;  // beta, its power by t products or by powf (2 ulp), the difference
 };
 
-Correction CorrectionOf(double beta, int64_t t) {
+// `beta_units` are the roundings that beta came with: one for a number of the config in fp32.
+Correction CorrectionOf(double beta, double beta_units, int64_t t) {
   if (beta == 0) return {1, kUnit};
   const auto count = static_cast<double>(t);
   const double power = std::pow(beta, count);
   const double value = -std::expm1(count * std::log(beta));
-  return {value, (power * (2 * count + 2) + value) * kUnit / value};
+  return {value, (power * ((beta_units + 1) * count + 2) + value) * kUnit / value};
 }
 
 // What a moment's exponential average loses: beta * old + (1 - beta) * fresh, or old + (1 - beta) * (fresh - old), with
-// beta in fp64 or fp32. `fresh_units` are the roundings that `fresh` came with.
-Bounded Average(double beta, double old, double fresh, double fresh_units) {
+// beta in fp64 or fp32. `beta_units` and `fresh_units` are the roundings that beta and `fresh` came with.
+Bounded Average(double beta, double beta_units, double old, double fresh, double fresh_units) {
   const double value = beta * old + (1 - beta) * fresh;
   const double sizes = std::abs(old) + std::abs(fresh);
-  const double units = sizes                     // of beta, and of 1 - beta made from it
-                       + beta * std::abs(old)    // the product
-                       + 2 * (1 - beta) * sizes  // the difference and the other product
+  const double units = std::max(1.0, beta * beta_units) * sizes  // of beta, and of 1 - beta made from it
+                       + beta * std::abs(old)                    // the product
+                       + 2 * (1 - beta) * sizes                  // the difference and the other product
                        + fresh_units * (1 - beta) * std::abs(fresh) + std::abs(value);  // the sum
   return Make(value, units);
 }
@@ -61,8 +60,8 @@ Bounded DecayedGradient(const UpdateRule& rule, const UpdateInput& before) {
 
 Bounded NextMasterAdamW(const UpdateRule& rule, const UpdateInput& before, double moment, double second_moment) {
   const contract::OptimizerParams& params = rule.params;
-  const Correction first = CorrectionOf(params.beta1, rule.t);
-  const Correction second = CorrectionOf(params.beta2, rule.t);
+  const Correction first = CorrectionOf(params.beta1, rule.beta1_units, rule.t);
+  const Correction second = CorrectionOf(params.beta2, 1, rule.t);
   const double root = std::sqrt(second_moment / second.value);
   // Roundings of the root: v in a register (half), sqrt, sqrt of the correction, the quotient; then epsilon and the
   // sum.
@@ -92,24 +91,7 @@ Bounded NextMasterSgd(const UpdateRule& rule, const UpdateInput& before, double 
   return Make(value, units, has_moment ? 0 : lr * gradient.bound);
 }
 
-double Warmup(const contract::Schedule& schedule, int64_t step) {
-  const double length = static_cast<double>(std::max<int64_t>(2, schedule.warmup_num_steps));
-  const auto k = static_cast<double>(step - 1);
-  double share = 1;
-  if (k < 0) {
-    share = 0;
-  } else if (k < length) {
-    share = schedule.linear ? k / length : std::log(k + 1) / std::log(length);
-  }
-  return schedule.warmup_min_lr + (schedule.warmup_max_lr - schedule.warmup_min_lr) * share;
-}
-
 }  // namespace
-
-bool Bounded::Holds(double stored) const {
-  if (!std::isfinite(value)) return SameNumber(stored, value);
-  return std::isfinite(stored) && std::abs(stored - value) <= bound;
-}
 
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) {
   for (size_t i = 0; i < config.groups.size(); ++i) {
@@ -121,22 +103,6 @@ size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) 
 double WeightDecayOf(const contract::RunConfig& config, size_t group) {
   return group == 0 ? config.params.weight_decay
                     : config.groups.at(group - 1).weight_decay.value_or(config.params.weight_decay);
-}
-
-std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step) {
-  // log and its quotient, max - min, product, sum, the group's quotient and product, and three numbers of the config.
-  constexpr double kRoundings = 10;
-  const bool warmup = config.schedule.kind == contract::Schedule::Kind::kWarmup;
-  const double scheduled = warmup ? Warmup(config.schedule, step) : config.params.lr;
-  const double largest = warmup ? std::max(config.schedule.warmup_min_lr, config.schedule.warmup_max_lr) : scheduled;
-  std::vector<Bounded> lrs = {{scheduled, kRoundings * kUnit * largest}};
-  for (const contract::ParameterGroup& group : config.groups) {
-    const bool own = group.lr && *group.lr != config.params.lr;
-    const double share = !own ? 1 : *group.lr / config.params.lr;
-    lrs.push_back(warmup || !own ? Bounded{scheduled * share, kRoundings * kUnit * largest * share}
-                                 : Bounded{*group.lr, kRoundings * kUnit * *group.lr});
-  }
-  return lrs;
 }
 
 Clipping ClippingOf(double threshold, double norm) {
@@ -151,7 +117,7 @@ Clipping ClippingOf(double threshold, double norm) {
 
 Bounded NextMoment(const UpdateRule& rule, const UpdateInput& before) {
   if (rule.optimizer == OptimizerKind::kAdamW) {
-    return Average(rule.params.beta1, before.moment, Clipped(rule, before), ClippingUnits(rule));
+    return Average(rule.params.beta1, rule.beta1_units, before.moment, Clipped(rule, before), ClippingUnits(rule));
   }
   const Bounded gradient = DecayedGradient(rule, before);
   if (rule.t == 1) return gradient;
@@ -162,7 +128,7 @@ Bounded NextMoment(const UpdateRule& rule, const UpdateInput& before) {
 
 Bounded NextSecondMoment(const UpdateRule& rule, const UpdateInput& before) {
   const double clipped = Clipped(rule, before);
-  return Average(rule.params.beta2, before.second_moment, clipped * clipped, 2 * ClippingUnits(rule) + 2);
+  return Average(rule.params.beta2, 1, before.second_moment, clipped * clipped, 2 * ClippingUnits(rule) + 2);
 }
 
 Bounded NextMaster(const UpdateRule& rule, const UpdateInput& before, double moment, double second_moment) {

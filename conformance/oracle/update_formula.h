@@ -9,27 +9,15 @@
 #include <vector>
 
 #include "conformance/contract/run_config.h"
+#include "conformance/oracle/bounded.h"
 
 namespace plumbline::conformance {
-
-// |what the engine stores - value| <= bound.
-struct Bounded {
-  double value = 0;
-  double bound = 0;
-
-  // Positive form. Classes first: where the formula gives NaN or Inf the engine must have stored that, and no bound
-  // excuses another value.
-  bool Holds(double stored) const;
-};
 
 // Index in RealStep::lr: 0 for the default group, 1 + i for param_groups[i].
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 
 // weight_decay of a group by that index: its own, or the optimizer's.
 double WeightDecayOf(const contract::RunConfig& config, size_t group);
-
-// lr of each group in step s, in the order of RealStep::lr; the bound is for a schedule that is computed in fp32.
-std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step);
 
 // What g is multiplied by before the update. `norm` is the reported one.
 struct Clipping {
@@ -41,7 +29,8 @@ Clipping ClippingOf(double threshold, double norm);
 // Everything that the elements of one tensor share.
 struct UpdateRule {
   contract::OptimizerKind optimizer = contract::OptimizerKind::kAdamW;
-  contract::OptimizerParams params;  // lr and weight_decay are the group's
+  contract::OptimizerParams params;  // lr, betas and weight_decay are the group's in this step
+  double beta1_units = 1;            // roundings of beta1, relative to it
   Clipping clipping;
   int64_t t = 1;  // number of this update
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "conformance/oracle/schedule_formula.h"
 #include "conformance/oracle/update_formula.h"
 #include "conformance/runner/diagnosis.h"
 

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "conformance/contract/testing/temporary_folder.h"
-#include "conformance/oracle/update_formula.h"
+#include "conformance/oracle/schedule_formula.h"
 #include "conformance/runner/diagnosis.h"
 #include "conformance/runner/testing/expect_best.h"
 #include "conformance/runner/testing/made_up_engine.h"

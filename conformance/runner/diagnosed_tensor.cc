@@ -6,6 +6,7 @@
 
 #include "conformance/diagnosis/ranking.h"
 #include "conformance/diagnosis/region.h"
+#include "conformance/oracle/schedule_formula.h"
 #include "conformance/oracle/update_formula.h"
 #include "conformance/runner/diagnosis.h"
 
@@ -49,6 +50,18 @@ TensorState Diagnosis::InitialState(size_t tensor) const {
   return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), ToDouble(state[tensor].second_moment)};
 }
 
+namespace {
+
+// What the schedule says of this group in this step.
+void Schedule(const contract::RunConfig& config, int64_t step, size_t group, UpdateRecipe& recipe) {
+  recipe.params.lr = ScheduledLr(config, step)[group].value;
+  const Betas betas = ScheduledBetas(config, step);
+  recipe.params.beta1 = betas.first;
+  recipe.params.beta2 = betas.second;
+}
+
+}  // namespace
+
 UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const {
   const contract::RunConfig& config = spec().config;
   UpdateRecipe recipe;
@@ -61,7 +74,7 @@ UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, doubl
   }
   const size_t group = GroupOf(config, parameter.name);
   recipe.params = config.params;
-  recipe.params.lr = ScheduledLr(config, step())[group].value;
+  Schedule(config, step(), group, recipe);
   recipe.params.weight_decay = WeightDecayOf(config, group);
   recipe.clip_factor = ClippingOf(config.gradient_clipping, gradient_norm).factor;
   return recipe;
@@ -90,7 +103,7 @@ void AddNeighbours(const contract::Case& spec, int64_t step, Evidence& evidence)
   for (int64_t other : {step + 1, step - 1, step * accumulation, (step + 1) * accumulation - 1, step + 2, step - 2}) {
     if (other < 0 || other == step) continue;
     UpdateRecipe recipe = evidence.recipe;
-    recipe.params.lr = ScheduledLr(config, other)[own].value;
+    Schedule(config, other, own, recipe);
     evidence.neighbours.emplace_back("of step " + std::to_string(other), recipe);
   }
 }

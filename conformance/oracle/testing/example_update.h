@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of the optimizers written a second time, in fp32, in the orders of evaluation that engines use, and with
 // single mistakes that can be turned on. For tests of the oracle; nothing here is taken from an engine or from
-// update_formula.cc, except for which group a parameter is in and its lr, which have tests of their own.
+// update_formula.cc, except for which group a parameter is in, its lr and its betas, which have tests of their own.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "conformance/contract/case_file.h"
+#include "conformance/oracle/schedule_formula.h"
 #include "conformance/oracle/step_sight.h"
 #include "conformance/oracle/testing/example_step.h"
 #include "conformance/oracle/update_formula.h"
@@ -49,6 +50,7 @@ struct Engine {
   bool stale_weight = false;          // P6
   bool no_update = false;             // P7
   bool first_group_lr = false;        // S2
+  bool config_betas = false;          // a cycle that moves no betas
   bool moment_from_unclipped = false;
   bool truncated_weight = false;  // bf16 by cutting bits
   double gradient_factor = 1;     // applied after the gradient was traced
@@ -190,6 +192,11 @@ inline void Execute(const Engine& engine, ExampleUpdate& update) {
     const size_t group = GroupOf(config, parameter.name);
     contract::OptimizerParams params = config.params;
     params.lr = update.after.real.lr[engine.first_group_lr ? 0 : group];
+    if (!engine.config_betas) {
+      const Betas betas = ScheduledBetas(config, update.after.step);
+      params.beta1 = betas.first;
+      params.beta2 = betas.second;
+    }
     if (group > 0) params.weight_decay = config.groups[group - 1].weight_decay.value_or(params.weight_decay);
     for (size_t i = 0; i < before.master.size(); ++i) {
       Element e{before.master[i], before.moment.empty() ? 0 : before.moment[i],
