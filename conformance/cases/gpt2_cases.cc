@@ -67,8 +67,8 @@ Problem UntiedSgd() {
 
 // Frozen parameters of both kinds, one of which has one element more than memory is aligned to; momentum, and decay
 // that reaches the unused one; a norm limit that the first steps cross and later ones do not, so that decay meets
-// clipping and a factor above 1 shows; a warm-up of one step, where its logarithm is 0. Momentum and the norms' epsilon
-// are not the usual ones.
+// clipping and a factor above 1 shows; a warm-up of one step, where its logarithm is 0, then a line that ends before
+// the steps do. Momentum and the norms' epsilon are not the usual ones.
 Problem FrozenMomentum() {
   contract::Gpt2Spec model = Model({1, 28, 2, 9, 33, 19});
   model.unused = true;
@@ -79,17 +79,19 @@ Problem FrozenMomentum() {
   problem.plain.params.weight_decay = 0.01;
   problem.plain.gradient_clipping = 0.8;
   problem.plain.groups = {{"layers.*.weight", 0.1, std::nullopt}};
-  problem.plain.schedule.kind = Schedule::Kind::kWarmup;
+  problem.plain.schedule.kind = Schedule::Kind::kWarmupDecay;
   problem.plain.schedule.warmup_min_lr = 0.05;
   problem.plain.schedule.warmup_max_lr = 0.2;
   problem.plain.schedule.warmup_num_steps = 1;
+  problem.plain.schedule.total_num_steps = 16;
   return problem;
 }
 
-// Frozen tied embedding, dropout, no clipping, and the logarithmic warm-up. Weights five times as large as GPT-2's, so
-// that inputs of the activation reach where its approximations differ, and scores where a softmax is not nearly flat.
-// An epsilon that is not the default. An unused parameter, which decays though its gradient is zero. A frozen
-// weight of a norm whose bias is trained. Vectors of 32 elements leave no padding between neighbours.
+// Frozen tied embedding, dropout, no clipping, and the logarithmic warm-up, then a cosine that ends before the steps
+// do, in groups with rates of their own. Weights five times as large as GPT-2's, so that inputs of the activation reach
+// where its approximations differ, and scores where a softmax is not nearly flat. An epsilon that is not the default.
+// An unused parameter, which decays though its gradient is zero. A frozen weight of a norm whose bias is trained.
+// Vectors of 32 elements leave no padding between neighbours.
 Problem FrozenAdamW() {
   contract::Gpt2Spec model = Model({2, 32, 2, 6, 21, 37});
   model.dropout = 0.2;
@@ -101,17 +103,42 @@ Problem FrozenAdamW() {
   problem.plain.params.beta1 = 0.8;
   problem.plain.params.beta2 = 0.95;
   problem.plain.params.eps = 1e-6;
-  problem.plain.schedule.kind = Schedule::Kind::kWarmup;
-  problem.plain.schedule.warmup_min_lr = 0.0005;
-  problem.plain.schedule.warmup_max_lr = 0.005;
+  problem.plain.groups = {{"*.qkv.*", 0.008, std::nullopt}};
+  problem.plain.schedule.kind = Schedule::Kind::kWarmupCosine;
   problem.plain.schedule.warmup_num_steps = 4;
+  problem.plain.schedule.total_num_steps = 16;
+  problem.plain.schedule.warmup_min_ratio = 0.1;
+  problem.plain.schedule.cos_min_ratio = 0.2;
+  return problem;
+}
+
+// A cycle that moves rates and betas, up in stairs and down without, in halves of unequal lengths; then the rate
+// decays.
+Problem CycledAdamW() {
+  contract::Gpt2Spec model = Model({1, 16, 2, 6, 17, 19});
+  model.tied_head = false;
+  Problem problem = MakeProblem("cycled-adamw", model, OptimizerKind::kAdamW, 0.01);
+  problem.plain.params.weight_decay = 0.02;
+  problem.plain.groups = {{"*norm*", 0.02, 0.0}};
+  problem.plain.schedule.kind = Schedule::Kind::kOneCycle;
+  contract::Cycle& cycle = problem.plain.schedule.cycle;
+  cycle.min_lr = 0.002;
+  cycle.max_lr = 0.012;
+  cycle.first_steps = 6;
+  cycle.second_steps = 4;
+  cycle.first_stairs = 3;
+  cycle.second_stairs = 0;
+  cycle.decay_steps = 5;
+  cycle.decay_lr_rate = 0.5;
+  cycle.min_momentum = 0.6;
+  cycle.max_momentum = 0.9;
   return problem;
 }
 
 }  // namespace
 
 CaseList Gpt2Cases(Tier tier) {
-  std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW()};
+  std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW(), CycledAdamW()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
     scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
