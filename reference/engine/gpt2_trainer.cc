@@ -6,6 +6,7 @@
 #include "reference/optimizer/adamw.h"
 #include "reference/optimizer/clipping.h"
 #include "reference/optimizer/parameter_groups.h"
+#include "reference/optimizer/schedule.h"
 #include "reference/optimizer/sgd.h"
 
 namespace plumbline::reference {
@@ -75,8 +76,8 @@ void Gpt2Trainer::UpdateTensor(size_t tensor, const Matrix& gradient, double lr,
   const contract::RunConfig& config = data_.spec.config;
   Matrix& master = master_[tensor];
   if (config.optimizer == contract::OptimizerKind::kAdamW) {
-    const AdamWResult result =
-        AdamW(gradient, moment_[tensor], second_moment_[tensor], master, num_updates_, lr, weight_decay, config.params);
+    const AdamWResult result = AdamW(gradient, moment_[tensor], second_moment_[tensor], master, num_updates_, lr,
+                                     weight_decay, ParamsInStep(config, step_));
     moment_[tensor] = result.moment;
     second_moment_[tensor] = result.second_moment;
     master = result.master;

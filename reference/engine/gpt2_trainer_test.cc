@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -215,13 +214,7 @@ TEST(Gpt2Trainer, SkipsAStepWhoseGradientIsNotFiniteAndLetsTheScheduleMoveOn) {
   contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
   config.schedule = {Schedule::Kind::kWarmup, 0.001, 0.101, 10, true};
   contract::CaseData data = MakeGpt2Case(model, config, 3, 4);
-  // A token that comes once, in step 5, and whose embedding is infinite.
-  constexpr int32_t kPoison = 3;
-  for (int32_t& token : data.batches.tokens)
-    if (token == kPoison) token = 4;
-  data.batches.tokens[static_cast<size_t>(data.batches.Index(5, 1, 0))] = kPoison;
-  const auto row = static_cast<size_t>(kPoison * model.width);
-  data.real_state[0].master[row] = std::numeric_limits<float>::infinity();
+  PoisonStep(data, 5);
 
   Gpt2Trainer trainer(data);
   RunStep(trainer, 4);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -137,15 +138,24 @@ TEST(RunGpt2Case, GivesTheSameBitsInEveryRunAndOthersWithAnotherSeed) {
   }
 }
 
-// Injected state: what a run of four steps dumps after two, rounded to F32 as the files hold it, goes on like the run.
-TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
-  config.schedule = {contract::Schedule::Kind::kWarmup, 1e-4, 1e-3, 5, false};
-  contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, kSteps);
-  data.spec.dump_steps = {1};
-  const std::filesystem::path out = OutDirOf(data);
-  const contract::Trace whole = contract::ReadTrace(out, 0);
-  const contract::TensorFile dump = contract::ReadTensorFile(out / "rank0" / "tensors-000001.safetensors");
+contract::Schedule FullSchedule(contract::Schedule::Kind kind) {
+  contract::Schedule schedule;
+  schedule.kind = kind;
+  schedule.warmup_min_lr = 1e-4;
+  schedule.warmup_max_lr = 1e-3;
+  schedule.warmup_num_steps = 2;
+  schedule.total_num_steps = 5;
+  schedule.cycle.min_lr = 1e-4;
+  schedule.cycle.max_lr = 1e-3;
+  schedule.cycle.first_steps = 2;
+  schedule.cycle.second_steps = 3;
+  return schedule;
+}
+
+std::string DumpOf(int64_t step) { return "rank0/tensors-00000" + std::to_string(step) + ".safetensors"; }
+
+// What a run of four steps dumps after two, rounded to F32 as a state's file holds it.
+contract::CaseData GoOnFrom(const contract::TensorFile& dump, const contract::RunConfig& config) {
   contract::CaseData rest = MakeGpt2Case(SmallGpt2(), config, 2, 2);
   rest.num_updates = 2;
   for (size_t i = 0; i < rest.parameters.size(); ++i) {
@@ -155,11 +165,72 @@ TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
     };
     rest.real_state[i] = {values("master/"), values("moment/"), values("second_moment/")};
   }
-  const contract::Trace continued = contract::ReadTrace(OutDirOf(rest), 0);
-  for (size_t step = 0; step < 2; ++step) {
-    EXPECT_NEAR(continued.steps[step].loss, whole.steps[step + 2].loss, 1e-6);
-    EXPECT_NEAR(continued.steps[step].real->gradient_norm, whole.steps[step + 2].real->gradient_norm, 1e-6);
-    EXPECT_EQ(continued.steps[step].real->lr, whole.steps[step + 2].real->lr);
+  return rest;
+}
+
+void ExpectNear(const contract::TensorFile& a, const contract::TensorFile& b, double tolerance) {
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (const contract::HostTensor& tensor : a.tensors) {
+    const std::vector<double> values = Doubles(tensor);
+    const std::vector<double> others = Doubles(b.Find(tensor.name));
+    ASSERT_EQ(values.size(), others.size());
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], others[i], tolerance) << tensor.name;
+  }
+}
+
+// Injected state: a run that begins in the middle goes on like the one that came there, in the schedule too.
+TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
+  using Kind = contract::Schedule::Kind;
+  for (const Kind kind : {Kind::kWarmup, Kind::kWarmupDecay, Kind::kWarmupCosine, Kind::kOneCycle}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+    config.schedule = FullSchedule(kind);
+    contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, kSteps);
+    data.spec.dump_steps = {1, 3};
+    std::filesystem::path out = OutDirOf(data);
+    const contract::Trace whole = contract::ReadTrace(out, 0);
+    const contract::TensorFile end = contract::ReadTensorFile(out / DumpOf(3));
+    contract::CaseData rest = GoOnFrom(contract::ReadTensorFile(out / DumpOf(1)), config);
+    rest.spec.dump_steps = {3};
+    out = OutDirOf(rest);
+    const contract::Trace continued = contract::ReadTrace(out, 0);
+    for (size_t step = 0; step < 2; ++step) {
+      EXPECT_NEAR(continued.steps[step].loss, whole.steps[step + 2].loss, 1e-6);
+      EXPECT_NEAR(continued.steps[step].real->gradient_norm, whole.steps[step + 2].real->gradient_norm, 1e-6);
+      EXPECT_EQ(continued.steps[step].real->lr, whole.steps[step + 2].real->lr);
+    }
+    ExpectNear(contract::ReadTensorFile(out / DumpOf(3)), end, 1e-6);
+  }
+}
+
+// From case.json to the trace: what the folder holds of a schedule is what the rates come from.
+TEST(RunGpt2Case, WritesTheRatesOfEachScheduleByGroup) {
+  const double decayed[] = {0, 0, 0.5, 1, 2.0 / 3};      // 0 before and at k = 0; 1/2; (5 − 2) / 3, (5 − 3) / 3
+  const double cosine[] = {0, 0.25, 0.625, 0.75, 0.25};  // 1/4 + 3/4 · 1/2; 0 + (1 + cos(π / 3)) / 2, 2 π / 3
+  const double cycled[] = {0, 0.5, 1, 2.0 / 3, 1.0 / 3};
+  const struct {
+    contract::Schedule::Kind kind;
+    const double (&factors)[5];
+    double min_lr;
+    double max_lr;
+  } rows[] = {{contract::Schedule::Kind::kWarmupDecay, decayed, 1e-4, 1e-3},
+              {contract::Schedule::Kind::kWarmupCosine, cosine, 0, 0.5},
+              {contract::Schedule::Kind::kOneCycle, cycled, 1e-4, 1e-3}};
+  for (const auto& row : rows) {
+    contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+    config.params.lr = 0.5;
+    config.groups = {{"*.bias", 1.5, std::nullopt}};
+    config.schedule = FullSchedule(row.kind);
+    config.schedule.linear = true;
+    config.schedule.warmup_min_ratio = 0.25;
+    config.schedule.cos_min_ratio = 0;
+    const contract::Trace trace = contract::ReadTrace(OutDirOf(MakeGpt2Case(SmallGpt2(), config, 5)), 0);
+    for (size_t step = 0; step < 5; ++step) {
+      const double lr = row.min_lr + (row.max_lr - row.min_lr) * row.factors[step];
+      ASSERT_EQ(trace.steps[step].real->lr.size(), 2u);
+      EXPECT_NEAR(trace.steps[step].real->lr[0], lr, 1e-15) << static_cast<int>(row.kind) << ", step " << step;
+      EXPECT_NEAR(trace.steps[step].real->lr[1], 3 * lr, 1e-15) << static_cast<int>(row.kind) << ", step " << step;
+    }
   }
 }
 

@@ -21,6 +21,7 @@ struct AdamWResult {
 //   gradient g, moment m, second_moment v, master p [rows, cols]
 //   t    1 in the first update
 //   lr, weight_decay λ: the group's; β₁, β₂ and ε: params.beta1, beta2, eps
+// A schedule may move the betas: moments and corrections are then both made with those of this update.
 AdamWResult AdamW(const Matrix& gradient, const Matrix& moment, const Matrix& second_moment, const Matrix& master,
                   int64_t t, double lr, double weight_decay, const contract::OptimizerParams& params);
 

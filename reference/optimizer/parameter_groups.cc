@@ -4,10 +4,10 @@
 
 #include <fnmatch.h>
 
-#include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include "conformance/contract/error.h"
+#include "reference/optimizer/schedule.h"
 
 namespace plumbline::reference {
 namespace {
@@ -19,6 +19,33 @@ double Quotient(double group_lr, double optimizer_lr) {
                    "config.optimizer.params.lr is 0; allowed with a scheduler and a group with an lr of its own: more "
                    "than 0, since the group's rate is a multiple of it");
   return group_lr / optimizer_lr;
+}
+
+// A rate that the schedule sets for all groups, in a group with or without an lr of its own.
+double Shared(double rate, const std::optional<double>& own_lr, double optimizer_lr) {
+  return own_lr ? rate * Quotient(*own_lr, optimizer_lr) : rate;
+}
+
+double BetweenWarmupRates(const contract::Schedule& schedule, double factor) {
+  return schedule.warmup_min_lr + (schedule.warmup_max_lr - schedule.warmup_min_lr) * factor;
+}
+
+double GroupRate(const contract::RunConfig& config, const std::optional<double>& own_lr, int64_t step) {
+  const contract::Schedule& schedule = config.schedule;
+  const double optimizer_lr = config.params.lr;
+  switch (schedule.kind) {
+    case contract::Schedule::Kind::kConstant:
+      return own_lr.value_or(optimizer_lr);
+    case contract::Schedule::Kind::kWarmup:
+      return Shared(BetweenWarmupRates(schedule, WarmupFactor(schedule, step)), own_lr, optimizer_lr);
+    case contract::Schedule::Kind::kWarmupDecay:
+      return Shared(BetweenWarmupRates(schedule, WarmupDecayFactor(schedule, step)), own_lr, optimizer_lr);
+    case contract::Schedule::Kind::kWarmupCosine:
+      return own_lr.value_or(optimizer_lr) * WarmupCosineRatio(schedule, step);
+    case contract::Schedule::Kind::kOneCycle:
+      return Shared(CycleRate(schedule.cycle, step), own_lr, optimizer_lr);
+  }
+  RejectKind(schedule.kind);
 }
 
 }  // namespace
@@ -36,28 +63,9 @@ std::vector<double> GroupWeightDecays(const contract::RunConfig& config) {
   return decays;
 }
 
-double WarmupFactor(const contract::Schedule& schedule, int64_t step) {
-  const int64_t num_steps = std::max<int64_t>(2, schedule.warmup_num_steps);
-  const int64_t k = step - 1;
-  if (k < 0) return 0;
-  if (k >= num_steps) return 1;
-  const auto n = static_cast<double>(num_steps);
-  return schedule.linear ? static_cast<double>(k) / n : std::log(static_cast<double>(k + 1)) / std::log(n);
-}
-
 std::vector<double> GroupLearningRates(const contract::RunConfig& config, int64_t step) {
-  const contract::Schedule& schedule = config.schedule;
-  const bool constant = schedule.kind == contract::Schedule::Kind::kConstant;
-  const double warmed =
-      schedule.warmup_min_lr + (schedule.warmup_max_lr - schedule.warmup_min_lr) * WarmupFactor(schedule, step);
-  std::vector<double> rates = {constant ? config.params.lr : warmed};
-  for (const contract::ParameterGroup& group : config.groups) {
-    if (constant) {
-      rates.push_back(group.lr.value_or(config.params.lr));
-    } else {
-      rates.push_back(group.lr ? warmed * Quotient(*group.lr, config.params.lr) : warmed);
-    }
-  }
+  std::vector<double> rates = {GroupRate(config, std::nullopt, step)};
+  for (const contract::ParameterGroup& group : config.groups) rates.push_back(GroupRate(config, group.lr, step));
   return rates;
 }
 

@@ -17,14 +17,15 @@ size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 // By group, the default one first: what the entry sets, else what the optimizer sets.
 std::vector<double> GroupWeightDecays(const contract::RunConfig& config);
 
-// By group, the default one first: the learning rates in step s, counted from 0.
-//   constant:  the group's lr
-//   WarmupLR:  min + (max − min) · γ, times (lr of the group / lr of the optimizer) where the group sets an lr
-// Errors: InvalidArgument where that quotient would have a 0 below.
+// By group, the default one first: the learning rates in step s, counted from 0; schedule.h has the factors.
+//   constant:        the group's lr
+//   WarmupLR:        min + (max − min) · WarmupFactor, of all groups
+//   WarmupDecayLR:   min + (max − min) · WarmupDecayFactor, of all groups
+//   WarmupCosineLR:  the group's lr · WarmupCosineRatio
+//   OneCycle:        CycleRate, of all groups
+// What is of all groups is multiplied by (lr of the group / lr of the optimizer) where the group sets an lr.
+// Errors: InvalidArgument where that quotient would have a 0 below; Unsupported for a schedule that is not one of
+// these.
 std::vector<double> GroupLearningRates(const contract::RunConfig& config, int64_t step);
-
-// γ of WarmupLR: with N = max(2, warmup_num_steps) and k = s − 1
-//   0 for k < 0,   1 for k ≥ N,   else k / N (linear) or ln(k + 1) / ln N (logarithmic)
-double WarmupFactor(const contract::Schedule& schedule, int64_t step);
 
 }  // namespace plumbline::reference

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <optional>
 
 #include "conformance/contract/error.h"
@@ -50,49 +49,74 @@ TEST(GroupLearningRates, WithWarmupKeepTheRatioOfAGroupsOwnRate) {
   EXPECT_EQ(GroupLearningRates(config, 5), (std::vector<double>{1.125, 1.125, 0.5625, 4.5}));
 }
 
+// In Config() the groups are trained at 1, 1, 1/2 and 4 times the optimizer's rate, which is 0.5.
+TEST(GroupLearningRates, WithWarmupAndDecayKeepTheRatioOfAGroupsOwnRate) {
+  contract::RunConfig config = Config();
+  config.schedule.kind = Schedule::Kind::kWarmupDecay;
+  config.schedule.warmup_min_lr = 0.125;
+  config.schedule.warmup_max_lr = 1.125;
+  config.schedule.warmup_num_steps = 4;
+  config.schedule.linear = true;
+  config.schedule.total_num_steps = 8;
+  EXPECT_EQ(GroupLearningRates(config, 0), (std::vector<double>{0.125, 0.125, 0.0625, 0.5}));
+  // k = 2: 0.125 + 1 · 2 / 4
+  EXPECT_EQ(GroupLearningRates(config, 3), (std::vector<double>{0.625, 0.625, 0.3125, 2.5}));
+  // k = 7: 0.125 + 1 · (8 − 7) / 4
+  EXPECT_EQ(GroupLearningRates(config, 8), (std::vector<double>{0.375, 0.375, 0.1875, 1.5}));
+  EXPECT_EQ(GroupLearningRates(config, 9), (std::vector<double>{0.125, 0.125, 0.0625, 0.5}));
+}
+
+TEST(GroupLearningRates, WithWarmupAndCosineAreSharesOfEachGroupsRate) {
+  contract::RunConfig config = Config();
+  config.schedule.kind = Schedule::Kind::kWarmupCosine;
+  config.schedule.warmup_num_steps = 4;
+  config.schedule.linear = true;
+  config.schedule.total_num_steps = 8;
+  config.schedule.warmup_min_ratio = 0.25;
+  config.schedule.cos_min_ratio = 0.125;
+  // The rates of the other schedules have no part in it.
+  config.schedule.warmup_min_lr = config.schedule.warmup_max_lr = 7;
+  EXPECT_EQ(GroupLearningRates(config, 0), (std::vector<double>{0, 0, 0, 0}));
+  EXPECT_EQ(GroupLearningRates(config, 1), (std::vector<double>{0.125, 0.125, 0.0625, 0.5}));
+  // k = 2: 0.25 + 0.75 · 2 / 4 = 0.625 of 0.5, 0.5, 0.25 and 2
+  EXPECT_EQ(GroupLearningRates(config, 3), (std::vector<double>{0.3125, 0.3125, 0.15625, 1.25}));
+  EXPECT_EQ(GroupLearningRates(config, 9), (std::vector<double>{0.0625, 0.0625, 0.03125, 0.25}));
+  config.params.lr = 0;
+  EXPECT_EQ(GroupLearningRates(config, 3), (std::vector<double>{0, 0, 0.15625, 1.25})) << "no ratio to the optimizer's";
+}
+
+TEST(GroupLearningRates, WithOneCycleKeepTheRatioOfAGroupsOwnRate) {
+  contract::RunConfig config = Config();
+  config.schedule.kind = Schedule::Kind::kOneCycle;
+  config.schedule.cycle.min_lr = 1;
+  config.schedule.cycle.max_lr = 3;
+  config.schedule.cycle.first_steps = 4;
+  config.schedule.cycle.second_steps = 2;
+  config.schedule.cycle.decay_steps = 2;
+  config.schedule.cycle.decay_lr_rate = 0.5;
+  EXPECT_EQ(GroupLearningRates(config, 0), (std::vector<double>{1, 1, 0.5, 4}));
+  EXPECT_EQ(GroupLearningRates(config, 3), (std::vector<double>{2.5, 2.5, 1.25, 10}));  // 1 + 2 · 3 / 4
+  EXPECT_EQ(GroupLearningRates(config, 10), (std::vector<double>{0.5, 0.5, 0.25, 2}));  // 1 / (1 + 0.5 · 4 / 2)
+}
+
 TEST(GroupLearningRates, RejectARatioToAnOptimizersRateOfZero) {
   contract::RunConfig config = Config();
   config.params.lr = 0;
   EXPECT_EQ(GroupLearningRates(config, 0), (std::vector<double>{0, 0, 0.25, 2})) << "no ratio without a schedule";
-  config.schedule.kind = Schedule::Kind::kWarmup;
-  EXPECT_THROW(GroupLearningRates(config, 0), contract::Error);
-}
-
-struct WarmupRow {
-  int64_t num_steps;
-  int64_t step;
-  double linear;
-  double logarithmic;
-};
-
-TEST(WarmupFactor, FollowsTheTableOfTheFormula) {
-  const WarmupRow rows[] = {
-      {4, 0, 0, 0},
-      {4, 1, 0, 0},
-      {4, 2, 0.25, 0.5},  // ln 2 / ln 4
-      {4, 3, 0.5, std::log(3.0) / std::log(4.0)},
-      {4, 4, 0.75, 1},  // ln 4 / ln 4, one step before the linear one
-      {4, 5, 1, 1},
-      {4, 1'000'000'000, 1, 1},
-      {10, 10, 0.9, 1},
-      {10, 11, 1, 1},
-      {2, 2, 0.5, 1},
-      {2, 3, 1, 1},
-  };
-  for (const WarmupRow& row : rows) {
-    SCOPED_TRACE(testing::Message() << "N " << row.num_steps << ", step " << row.step);
-    EXPECT_NEAR(WarmupFactor({Schedule::Kind::kWarmup, 0, 1, row.num_steps, true}, row.step), row.linear, 1e-15);
-    EXPECT_NEAR(WarmupFactor({Schedule::Kind::kWarmup, 0, 1, row.num_steps, false}, row.step), row.logarithmic, 1e-15);
+  for (const Schedule::Kind kind : {Schedule::Kind::kWarmup, Schedule::Kind::kWarmupDecay, Schedule::Kind::kOneCycle}) {
+    config.schedule.kind = kind;
+    EXPECT_THROW(GroupLearningRates(config, 0), contract::Error) << static_cast<int>(kind);
   }
 }
 
-TEST(WarmupFactor, TakesFewerThanTwoStepsForTwo) {
-  for (const int64_t num_steps : {0, 1}) {
-    for (const bool linear : {true, false}) {
-      for (int64_t step = 0; step < 5; ++step)
-        EXPECT_EQ(WarmupFactor({Schedule::Kind::kWarmup, 0, 1, num_steps, linear}, step),
-                  WarmupFactor({Schedule::Kind::kWarmup, 0, 1, 2, linear}, step));
-    }
+TEST(GroupLearningRates, RejectAScheduleThatIsNotKnown) {
+  contract::RunConfig config = Config();
+  config.schedule.kind = static_cast<Schedule::Kind>(5);
+  try {
+    GroupLearningRates(config, 3);
+    FAIL() << "gave rates";
+  } catch (const contract::Error& error) {
+    EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported) << error.what();
   }
 }
 

@@ -3,7 +3,9 @@
 // initial ones, made larger where a test wants every op well away from its linear range.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/case_file.h"
@@ -50,6 +52,16 @@ inline contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, const co
   data.batches = contract::MakeBatches(text, model, {seed, first_step, steps, config.train_batch_size});
   data.real_state = contract::MakeInitialRealState(model, config, seed);
   return data;
+}
+
+// Makes the gradients of `step` not finite: it alone has a token whose embedding is infinite. The head is not tied.
+inline void PoisonStep(contract::CaseData& data, int64_t step) {
+  constexpr int32_t kPoison = 3;
+  for (int32_t& token : data.batches.tokens)
+    if (token == kPoison) token = 4;
+  data.batches.tokens[static_cast<size_t>(data.batches.Index(step, 1, 0))] = kPoison;
+  const auto row = static_cast<size_t>(kPoison * data.spec.model.gpt2().width);
+  data.real_state[0].master[row] = std::numeric_limits<float>::infinity();
 }
 
 }  // namespace plumbline::reference
