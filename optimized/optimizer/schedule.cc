@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See schedule.h. Letters are those of docs/semantics.md: k counts the calls of the schedule before a step, N is the
-// length of the warm-up, S that of the whole, F and G those of a cycle's halves. Counts stay integers up to the one
-// division that makes a share of them.
+// See schedule.h. Letters are those of docs/semantics.md: k is the number of the last call of the schedule before a
+// step, N the length of the warm-up, S that of the whole, F and G those of a cycle's halves. Counts stay integers up to
+// the one division that makes a share of them.
 #include "optimized/optimizer/schedule.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ constexpr double kCycleBeta2 = 0.99;
 
 double Ratio(int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
 
-// Negative in step 0.
-int64_t CallsBefore(int64_t step) { return step - 1; }
+// k. The first call is number 0, after step 0, which itself has -1.
+int64_t LastCall(int64_t step) { return step - 1; }
 
 int64_t WarmupLength(const Schedule& schedule) { return std::max<int64_t>(2, schedule.warmup_num_steps); }
 
@@ -84,7 +84,7 @@ double CycleHeight(const Cycle& cycle, int64_t step) {
 }
 
 double CycleRate(const Cycle& cycle, int64_t step) {
-  if (IsInCycle(cycle, CallsBefore(step))) {
+  if (IsInCycle(cycle, LastCall(step))) {
     return cycle.min_lr + (cycle.max_lr - cycle.min_lr) * CycleHeight(cycle, step);
   }
   if (cycle.decay_steps == 0) return cycle.min_lr;
@@ -93,7 +93,7 @@ double CycleRate(const Cycle& cycle, int64_t step) {
 
 double CycleBeta1(const Cycle& cycle, int64_t step) {
   if (step == 0) return cycle.min_momentum;
-  if (!IsInCycle(cycle, CallsBefore(step))) return cycle.max_momentum;
+  if (!IsInCycle(cycle, LastCall(step))) return cycle.max_momentum;
   return cycle.max_momentum - (cycle.max_momentum - cycle.min_momentum) * CycleHeight(cycle, step);
 }
 
@@ -122,9 +122,9 @@ double LearningRate(const contract::RunConfig& config, double group_lr, int64_t 
       return group_lr;
     case Kind::kWarmup:
     case Kind::kWarmupDecay:
-      return ShareOfGroup(config, group_lr, WarmupRate(schedule, CallsBefore(step)));
+      return ShareOfGroup(config, group_lr, WarmupRate(schedule, LastCall(step)));
     case Kind::kWarmupCosine:
-      return group_lr * CosineShare(schedule, CallsBefore(step));
+      return group_lr * CosineShare(schedule, LastCall(step));
     case Kind::kOneCycle:
       return ShareOfGroup(config, group_lr, CycleRate(schedule.cycle, step));
   }
