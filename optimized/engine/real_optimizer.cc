@@ -10,6 +10,7 @@
 #include "kernels/sgd/sgd.h"
 #include "optimized/engine/sharded_optimizer.h"
 #include "optimized/optimizer/parameter_groups.h"
+#include "optimized/optimizer/schedule.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -59,11 +60,17 @@ class RealOptimizer final : public ShardedOptimizer {
                  const Buffer& buffer) {
     const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
     const GroupOptions& group = options_[slice.parameter];
-    const double lr = LearningRate(config_, group.lr, numbers.step);
+    const int64_t step = numbers.step;
+    const double lr = LearningRate(config_, group.lr, step);
     if (config_.optimizer == contract::OptimizerKind::kAdamW) {
-      const kernels::AdamWOptions options{
-          lr,        config_.params.beta1,  config_.params.beta2, config_.params.eps, group.weight_decay,
-          numbers.t, numbers.gradient_scale};
+      const Betas betas = BetasOf(config_, step);
+      const kernels::AdamWOptions options{.lr = lr,
+                                          .beta1 = betas.beta1,
+                                          .beta2 = betas.beta2,
+                                          .epsilon = config_.params.eps,
+                                          .weight_decay = group.weight_decay,
+                                          .t = numbers.t,
+                                          .gradient_scale = numbers.gradient_scale};
       kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
     } else {
       const kernels::SgdOptions options{lr, config_.params.momentum, group.weight_decay, numbers.t,

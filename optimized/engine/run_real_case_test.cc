@@ -267,20 +267,34 @@ TEST(RunRealCase, TheDumpedGradientIsBeforeClippingAndWithoutWeightDecay) {
   EXPECT_EQ(free.at("unused.weight"), std::vector<float>(15, 0.0f));
 }
 
+// The optimizer's rate is 0.01, of which `*.bias` has twice as much whatever the schedule.
 TEST(RunRealCase, ReportsTheRatesOfTheDefaultGroupAndOfEachEntry) {
-  CaseData data = MakeRealCase({2, 1, 1});
-  contract::RunConfig& config = data.spec.config;
-  config.groups = {{"*.bias", 0.02, 0.0}, {"pos.*", std::nullopt, 0.5}};
-  config.schedule = {contract::Schedule::Kind::kWarmup, 0.002, 0.01, 2, true};
-  const contract::Trace trace = contract::ReadTrace(RunInFreshFolders(data), 1);
-  const double expected[] = {0.002, 0.002, 0.006, 0.01};  // of the default group
-  for (const contract::StepRecord& record : trace.steps) {
-    ASSERT_TRUE(record.real);
-    ASSERT_EQ(record.real->lr.size(), 3u);
-    EXPECT_NEAR(record.real->lr[0], expected[record.step], 1e-15);
-    EXPECT_NEAR(record.real->lr[1], 2 * expected[record.step], 1e-15);
-    EXPECT_NEAR(record.real->lr[2], expected[record.step], 1e-15);
-    EXPECT_FALSE(record.real->skipped);
+  using Kind = contract::Schedule::Kind;
+  contract::Schedule decay{Kind::kWarmupDecay, 0.002, 0.01, 2, true, 2};  // gamma 0, 0, 1/2, and then the end
+  contract::Schedule cosine{Kind::kWarmupCosine, 0, 0, 2, true, 3, 0.5};  // rho 0, 1/2, 3/4, and then the end
+  cosine.cos_min_ratio = 0.1;
+  const struct {
+    contract::Schedule schedule;
+    double rates[kSteps];  // of the default group
+  } cases[] = {{{}, {0.01, 0.01, 0.01, 0.01}},
+               {{Kind::kWarmup, 0.002, 0.01, 2, true}, {0.002, 0.002, 0.006, 0.01}},
+               {decay, {0.002, 0.002, 0.006, 0.002}},
+               {cosine, {0, 0.005, 0.0075, 0.001}},
+               {testing::MakeShortCycle(), {0.001, 0.004, 0.007, 0.01}}};
+  for (const auto& [schedule, rates] : cases) {
+    CaseData data = MakeRealCase({2, 1, 1});
+    data.spec.config.groups = {{"*.bias", 0.02, 0.0}, {"pos.*", std::nullopt, 0.5}};
+    data.spec.config.schedule = schedule;
+    const contract::Trace trace = contract::ReadTrace(RunInFreshFolders(data), 1);
+    ASSERT_EQ(trace.steps.size(), static_cast<size_t>(kSteps));
+    for (const contract::StepRecord& record : trace.steps) {
+      ASSERT_TRUE(record.real);
+      ASSERT_EQ(record.real->lr.size(), 3u);
+      EXPECT_NEAR(record.real->lr[0], rates[record.step], 1e-15);
+      EXPECT_NEAR(record.real->lr[1], 2 * rates[record.step], 1e-15);
+      EXPECT_NEAR(record.real->lr[2], rates[record.step], 1e-15);
+      EXPECT_FALSE(record.real->skipped);
+    }
   }
 }
 
@@ -328,7 +342,7 @@ TEST(RunRealCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOneAlsoAfterASkippedS
   for (const int64_t stage : {0, 1, 2, 3}) {
     for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
       CaseData data = MakeCaseThatSkipsStepOne({3, stage, 2, DType::kBF16, 200, {true, 300, 13, 800}}, optimizer);
-      data.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 6, false};
+      data.spec.config.schedule = testing::MakeShortCycle();
       data.spec.save_steps = {0, 1, 2};
       const fs::path whole_dir = RunInFreshFolders(data);
       for (const int64_t step : data.spec.save_steps) {
@@ -404,7 +418,7 @@ CaseData FromStepTwo(const CaseData& data, const fs::path& out_dir, int64_t num_
 }
 
 void ExpectTheSameFromStepTwoOn(CaseData data, int64_t num_updates) {
-  data.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 6, false};
+  data.spec.config.schedule = testing::MakeShortCycle();
   data.spec.dump_steps = {1};
   const fs::path whole_dir = RunInFreshFolders(data);
   const CaseData late = FromStepTwo(data, whole_dir, num_updates);

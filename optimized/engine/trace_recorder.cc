@@ -15,7 +15,7 @@
 #include "conformance/contract/tensor_file.h"
 #include "kernels/bf16.h"
 #include "optimized/backend/storage_types.h"
-#include "optimized/optimizer/parameter_groups.h"
+#include "optimized/optimizer/schedule.h"
 
 namespace plumbline::optimized {
 namespace {

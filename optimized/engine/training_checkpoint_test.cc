@@ -110,7 +110,7 @@ TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfGpt2InAnyStage) {
                                                .tied_head = num_updates == 0,
                                                .frozen = {"pos.weight", "layers.0.mlp.up.weight", "norm.bias"}};
             CaseData data = testing::MakeRealCase(layout, options);
-            data.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 6, false};
+            data.spec.config.schedule = testing::MakeShortCycle();
             data.num_updates = num_updates;
             CheckTwoCycles(data, testing::Text(layout) + " " + Text(options));
           }
