@@ -79,8 +79,13 @@ class Optimizer {
     }
   }
 
-  void Step(const std::vector<double>& rates) {
-    for (size_t g = 0; g < rates.size(); ++g) optimizer_->param_groups().at(g).options().set_lr(rates[g]);
+  // The betas are AdamW's: a schedule leaves SGD's momentum alone.
+  void Step(const std::vector<double>& rates, const Betas& betas) {
+    for (size_t g = 0; g < rates.size(); ++g) {
+      torch::optim::OptimizerOptions& options = optimizer_->param_groups().at(g).options();
+      options.set_lr(rates[g]);
+      if (adamw_) static_cast<torch::optim::AdamWOptions&>(options).betas({betas.beta1, betas.beta2});
+    }
     optimizer_->step();
   }
 
@@ -95,12 +100,13 @@ class Optimizer {
   }
 
  private:
+  // Without what Step sets.
   std::unique_ptr<torch::optim::OptimizerOptions> OptionsOf(const contract::RunConfig& config, int64_t group) const {
     const contract::OptimizerParams& params = config.params;
     const double decay = WeightDecayOf(config, group);
     if (adamw_) {
       auto options = std::make_unique<torch::optim::AdamWOptions>(params.lr);
-      options->betas({params.beta1, params.beta2}).eps(params.eps).weight_decay(decay);
+      options->eps(params.eps).weight_decay(decay);
       return options;
     }
     auto options = std::make_unique<torch::optim::SGDOptions>(params.lr);
@@ -268,7 +274,7 @@ contract::RealStep Gpt2Trainer::Update(int64_t step) {
     const at::Tensor& gradient = state.gradients[i];
     if (gradient.defined()) state.masters[i].mutable_grad() = clips ? gradient * factor : gradient;
   }
-  state.optimizer->Step(report.lr);
+  state.optimizer->Step(report.lr, BetasAt(config, step));
   for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
   return report;
 }

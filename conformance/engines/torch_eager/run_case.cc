@@ -15,6 +15,7 @@
 #include "conformance/contract/trace.h"
 #include "conformance/engines/torch_eager/gpt2_step.h"
 #include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/trainer.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -137,7 +138,7 @@ void CheckSupported(const contract::Case& spec) {
   Require(stores, "storage type", std::string(Name(config.storage)),
           "F32, BF16; F64 in family gpt2; F16 in family exact");
   // The lr of such a group would be 0 / 0 times its own.
-  const bool scales_groups = config.schedule.kind == contract::Schedule::Kind::kWarmup &&
+  const bool scales_groups = SetsOneRate(config.schedule) &&
                              std::any_of(config.groups.begin(), config.groups.end(),
                                          [](const contract::ParameterGroup& group) { return group.lr.has_value(); });
   Require(config.params.lr > 0 || !scales_groups, "config.optimizer.params.lr", "0",

@@ -220,11 +220,6 @@ TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
       [](contract::Case& c) { c.perturbation.emplace(); },
       [](contract::Case& c) { c.resume = true; },
       [](contract::Case& c) { c.save_steps = {3}; },
-      [](contract::Case& c) {
-        c.config.params.lr = 0;
-        c.config.schedule.kind = contract::Schedule::Kind::kWarmup;
-        c.config.groups = {{"*", 0.5, std::nullopt}};
-      },
   };
   for (size_t i = 0; i < edits.size(); ++i) {
     contract::Case spec = plain;
@@ -235,6 +230,27 @@ TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
     } catch (const contract::Error& error) {
       EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported) << i;
     }
+  }
+}
+
+// A schedule that sets one lr for all gives a group its share of the optimizer's, which 0 has not.
+TEST(CheckSupported, RefusesTheLr0OfAnOptimizerWhereGroupsAreSharesOfIt) {
+  using Kind = contract::Schedule::Kind;
+  contract::RunConfig config;
+  config.optimizer = OptimizerKind::kAdamW;
+  config.params.lr = 0;
+  config.groups = {{"*", std::nullopt, 0.5}};
+  for (const Kind kind : {Kind::kWarmup, Kind::kWarmupDecay, Kind::kOneCycle}) {
+    config.schedule.kind = kind;
+    contract::Case spec = MakeGpt2Case(Tiny(), config, /*steps=*/1).spec;
+    EXPECT_NO_THROW(CheckSupported(spec)) << static_cast<int>(kind);
+    spec.config.groups[0].lr = 0.5;
+    EXPECT_THROW(CheckSupported(spec), contract::Error) << static_cast<int>(kind);
+  }
+  config.groups[0].lr = 0.5;
+  for (const Kind kind : {Kind::kConstant, Kind::kWarmupCosine}) {
+    config.schedule.kind = kind;
+    EXPECT_NO_THROW(CheckSupported(MakeGpt2Case(Tiny(), config, /*steps=*/1).spec)) << static_cast<int>(kind);
   }
 }
 
