@@ -59,9 +59,9 @@ std::optional<Judgement> LoneJudge::Judge(const contract::Case& spec, std::stop_
     PlannedCase entry = MakePlan(LonePlanOptions(spec)).cases.front();
     entry.problem = known.problem;
     const std::unique_ptr<Trial> trial = known.truths->MakeTrial(entry, engines_.candidate->description);
-    Schedule schedule(source_, folder.path() / "trial");
+    Schedule schedule(source_, folder.path() / "trial", stop);
     schedule.Add(engines_.candidate->program, engines_.candidate->description, {trial.get()});
-    RunSchedule(schedule, jobs_, folder.path() / "engines", stop);
+    RunSchedule(schedule, jobs_, folder.path() / "engines");
     if (stop.stop_requested()) return std::nullopt;
     return trial->judgement();
   } catch (const contract::Error& error) {
@@ -79,13 +79,13 @@ const LoneJudge::Known& LoneJudge::TruthOf(const contract::Case& spec, const std
   Known known;
   known.plan = std::make_unique<const Plan>(MakePlan(LonePlanOptions(spec)));
   known.own = std::make_unique<Truths>(known.plan->list, std::set<int>{0}, LonePlanOptions(spec), source_);
-  Schedule first(source_, dir / "first");
+  Schedule first(source_, dir / "first", stop);
   known.own->ScheduleTrajectories(*engines_.reference, first);
-  RunSchedule(first, jobs_, dir / "engines", stop);
+  RunSchedule(first, jobs_, dir / "engines");
   if (stop.stop_requested()) return kNone;
-  Schedule second(source_, dir / "second");
+  Schedule second(source_, dir / "second", stop);
   known.own->ScheduleRest(*engines_.reference, *engines_.plain, second);
-  RunSchedule(second, jobs_, dir / "engines", stop);
+  RunSchedule(second, jobs_, dir / "engines");
   if (stop.stop_requested()) return kNone;
   known.own->Finish();
   known.truths = known.own.get();
