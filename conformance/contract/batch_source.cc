@@ -275,8 +275,7 @@ Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const Bat
 std::optional<Batches> MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request,
                                    const std::stop_token& stop) {
   if (const auto reason = WhyNotTrainable(source, model)) {
-    const bool is_short = static_cast<int64_t>(source.tokens.size()) <= model.positions();
-    Fail(ErrorCode::kInvalidArgument, (is_short ? "text: " : "token file: ") + *reason);
+    Fail(ErrorCode::kInvalidArgument, (source.reduce_modulo_vocab ? "text: " : "token file: ") + *reason);
   }
   const int64_t positions = model.positions();
   if (request.batch < 1) {

@@ -270,7 +270,7 @@ TEST(MakeBatches, AcceptsATextOfExactlyOneSampleAndItsLabel) {
                          [] {
                            MakeBatches({}, Model(8), {1, 0, 3, 2});
                          }),
-            "text: has 0 tokens; allowed: at least 9, one sample and its last label");
+            "token file: has 0 tokens; allowed: at least 9, one sample and its last label");
 }
 
 TEST(MakeBatches, RefusesATokenOutsideTheVocabularyWhereNothingReducesIt) {
