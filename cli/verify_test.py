@@ -483,7 +483,8 @@ for id, entry in each(): run_one(entry, change)
             # The lie is in the trace alone, so the dump that the diagnosis asks for is the truth.
             place = case["divergence"]
             self.assertEqual((place["step"], place["quantity"], place["hypotheses"]), (7, "weight", []))
-            self.assertEqual(place["undiagnosed"], "the trace states other numbers than the engine's own dump, which is right")
+            self.assertEqual(place["undiagnosed"],
+                             "the trace states other numbers than the engine's own dump, which is right")
         self.assertIn("first divergence: step 7, weight of", done.stdout)
         self.assertIn("./plumbline verify --seed 1 --engine", done.stdout)
 
