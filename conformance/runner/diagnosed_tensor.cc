@@ -174,8 +174,8 @@ reports::DivergenceRecord Diagnosis::FinishTensor(const Found& found, const Dump
   record.region = DescribeRegion(evidence.parameter, evidence.candidate, evidence.truth, tolerance);
   record.ranks = DifferingRanks(dump.of(found.kind, found.tensor), evidence.truth, tolerance);
   if (record.ranks.empty()) {
-    record.undiagnosed =
-        "its dump did not diverge when it was run again: it was chance, or its trace tells other numbers than its dump";
+    record.ranks = RanksOfOtherTrace(dump, found.kind, found.tensor, record.tensor);
+    record.undiagnosed = record.ranks.empty() ? kNotAgain : kOtherTrace;
     return record;
   }
   Rank(evidence, record);

@@ -30,6 +30,11 @@ class Diagnosis {
   reports::DivergenceRecord Finish() const;
 
  private:
+  // Runs again without dumps may have failed as before: that is said of the case, not here.
+  static constexpr const char* kNotAgain = "it did not diverge when it was run again with dumps";
+  static constexpr const char* kOtherTrace =
+      "the trace states other numbers than the engine's own dump, which is right";
+
   struct Found {
     contract::TensorKind kind = contract::TensorKind::kGradient;
     size_t tensor = 0;
@@ -52,6 +57,7 @@ class Diagnosis {
   std::optional<Evidence> NumberEvidence(const std::string& quantity, const Dump& dump, size_t rank,
                                          size_t group) const;
   reports::DivergenceRecord FinishTensor(const Found& found, const Dump& dump, reports::DivergenceRecord record) const;
+  reports::DivergenceRecord FinishDump(const Dump& dump, reports::DivergenceRecord record) const;
   reports::DivergenceRecord FinishNumber(const Dump& dump, reports::DivergenceRecord record) const;
   static void Rank(const Evidence& evidence, reports::DivergenceRecord& record);
   UpdateRecipe RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const;
