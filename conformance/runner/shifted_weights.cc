@@ -18,8 +18,8 @@ using State = std::vector<contract::RealParameterState>;
 
 // Beyond the range of the exponential in fp32, whose logarithm is -104 to 88.73, wherever a logit was before.
 constexpr double kShift = 128;
-// Standard deviation of a token's logits. Of the two largest of some dozen, the second is then out of range too in half
-// of all tokens.
+// Standard deviation of a token's logits. An engine that subtracts the second largest in the place of the largest is
+// beyond the range too, in half of all tokens.
 constexpr double kSpread = 512;
 // What is a multiple of it and below 2^13 has 24 bits. No normal number of a 32-bit draw is above nine deviations.
 constexpr double kGrid = 0x1p-11;
