@@ -124,7 +124,8 @@ ShiftedStarts ShiftedScores(const Gpt2Spec& model, State initial) {
     for (size_t i = 0; i < width; ++i) bias[i] += i / head_width % 2 == 0 ? kQueryBias : -kQueryBias;
   }
   starts.shifted = starts.whole;
-  // head_width products, divided by its root. Keys of all positions get what the rounded sum gives: one vector.
+  // head_width products, divided by its root; twice the shift, since a query is not its bias alone. Keys of all
+  // positions get what the rounded sum gives: one vector.
   const auto step = static_cast<float>(2 * kShift / (double{kQueryBias} * std::sqrt(static_cast<double>(head_width))));
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     std::vector<float>& bias = starts.shifted[IndexOf(model, Layer(layer) + "attn.qkv.bias")].master;
