@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/diagnosis/first_step.h"
+#include "conformance/oracle/accumulation_check.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/runner/resumed_run.h"
 
@@ -158,6 +159,9 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
     return static_cast<size_t>(found - runs_.begin());
   };
   Add(judgement, std::move(gradients), run_of_step);
+  if (AddsShares(base_.config)) {
+    Add(judgement, CheckAccumulation(base_.model, yardstick.other_plain, candidate), run_of_step);
+  }
   Add(judgement, CheckLosses(yardstick, candidate), run_of_step);
 }
 
@@ -207,6 +211,9 @@ void RealTrial::AddGuard(Judgement& judgement) {
   const Run& trajectory = *Find(Part::kTrajectory);
   const contract::DType storage = base_.config.storage;
   GuardSteps(base_.model, truth_.yardstick(storage), *StepSights(), guard_);
+  if (AddsShares(base_.config)) {
+    GuardAccumulation(base_.model, truth_.yardstick(storage).other_plain, *StepSights(), guard_);
+  }
   if (const Run* step = Find(Part::kStep)) {
     const RealStart& start = *step->task_run.start;
     GuardUpdate(step->traced, start.state, start.num_updates, *step->sight->sight, guard_);

@@ -213,6 +213,32 @@ TEST_F(RealTrialTest, AStepThatIsNotSkippedAndTheOneAfterItAreJudgedInTheirRun) 
   EXPECT_EQ(IdOf(lead().run), "step1-nan");
 }
 
+TEST_F(RealTrialTest, SumsOfSeveralSharesMustHoldMoreThanBf16Does) {
+  const MadeUpEngine::Change in_bf16 = [](const TaskRun&, StepSight& sight) {
+    for (auto& tensor : sight.of(TensorKind::kGradient)) {
+      for (double& value : tensor) value = ToBf16(static_cast<float>(value));
+    }
+  };
+  const auto outcome = [&] {
+    for (const auto& check : judgement().checks) {
+      if (check.name == "accumulation") return check.outcome;
+    }
+    return CheckOutcome::kNotApplicable;
+  };
+  base_.config.storage = DType::kBF16;
+  Judge(in_bf16);
+  EXPECT_EQ(outcome(), CheckOutcome::kNotApplicable) << "of one share";
+  base_.config.accumulation_steps = 2;
+  base_.config.micro_batch_size /= 2;
+  Judge(nullptr);
+  EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
+  EXPECT_EQ(outcome(), CheckOutcome::kPass);
+  EXPECT_NE(judgement().checks.back().detail.find("accumulation"), std::string::npos)
+      << "the guard: " << judgement().checks.back().detail;
+  Judge(in_bf16);
+  EXPECT_EQ(outcome(), CheckOutcome::kFail);
+}
+
 TEST_F(RealTrialTest, AResumedRunThatGoesOnElsewhereIsComparedWithTheTrajectory) {
   Judge(nullptr, WrongMaster("resumed", 3));
   EXPECT_EQ(Failed(), "relation");
