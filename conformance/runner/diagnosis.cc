@@ -33,7 +33,7 @@ TaskRun UpTo(TaskRun run, int64_t step, const std::string& suffix) {
 
 Diagnosis::Diagnosis(const Lead& lead, contract::ModelSpec model, bool engine_dumps,
                      const contract::TokenSource& source, ProbeCache& probes)
-    : lead_(lead), model_(std::move(model)) {
+    : lead_(lead), model_(lead.run ? lead.run->spec.model : std::move(model)) {
   if (lead_.divergence.quantity == "engine") {
     undiagnosed_ = "the engine stopped in this step";
   } else if (!lead_.run) {

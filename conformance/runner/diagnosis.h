@@ -19,7 +19,8 @@ using ProbeCache = std::map<std::string, std::shared_ptr<ReferenceProbe>>;
 
 class Diagnosis {
  public:
-  // Engines without `dump` cannot be diagnosed beyond what the lead says. The lead is copied.
+  // Engines without `dump` cannot be diagnosed beyond what the lead says. The lead is copied. `model`: the trial's; a
+  // run of it may have another one.
   Diagnosis(const Lead& lead, contract::ModelSpec model, bool engine_dumps, const contract::TokenSource& source,
             ProbeCache& probes);
 
@@ -44,7 +45,8 @@ class Diagnosis {
   std::optional<Found> FindTensor(const Dump& dump) const;
   std::optional<TensorState> StateBefore(size_t tensor) const;
   TensorState InitialState(size_t tensor) const;
-  Evidence EvidenceOf(const Found& found, const Dump& dump) const;
+  // forgotten: elements without a value, which say nothing.
+  Evidence EvidenceOf(const Found& found, const Dump& dump, std::vector<size_t>& forgotten) const;
   void AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const;
   // Names of quantities, besides those of the kinds of tensors.
   static constexpr const char* kDump = "dump";  // ranks do not agree, or a dump is not what the trace lists
