@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -133,7 +132,7 @@ class Study {
     schedule.Add(reference_.program, reference_.description, {&truth.reference_task()});
     for (RunTask* task : truth.witness_tasks()) schedule.Add(witness_.program, witness_.description, {task});
     schedule.Add(candidate_.program, candidate_.description, {&candidate});
-    RunSchedule(schedule, options_.jobs, work / "engines", std::stop_token());
+    RunSchedule(schedule, options_.jobs, work / "engines");
     truth.Finish();
     Demand(truth.error());
     Demand(candidate.error());

@@ -57,9 +57,9 @@ Problem TiedAdamW() {
 }
 
 // Nothing between the gradient and the weights but the rate: a constant factor shows. Heads of one element: matrices
-// with one row or column.
+// with one row or column. A vocabulary of more than two vectors of sixteen, and a part of one.
 Problem UntiedSgd() {
-  contract::Gpt2Spec model = Model({2, 15, 15, 7, 23, 19});
+  contract::Gpt2Spec model = Model({2, 15, 15, 7, 23, 67});
   model.tied_head = false;
   model.unused = true;
   return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.5);

@@ -29,10 +29,16 @@ std::optional<std::string> WhyNoWholeRun(const contract::Case& spec) {
   return std::nullopt;
 }
 
+constexpr double kMost = 1 << 22;
+
+std::string TooLarge(const std::string& field, double size, const std::string& what) {
+  return field + " is too large: " + std::to_string(std::llround(size)) + " " + what + "; allowed: at most " +
+         std::to_string(std::llround(kMost));
+}
+
 // Elements of the larger of what a step computes in and what is trained, and tokens of all steps; in double, since they
 // may be beyond int64. The truth is computed by plain loops in fp64, in this process' own memory.
 std::optional<std::string> WhyTooLarge(const contract::Case& spec) {
-  constexpr double kMost = 1 << 22;
   double parameters = 0;
   for (const contract::ParameterSpec& parameter : contract::Parameters(spec.model)) {
     parameters += static_cast<double>(parameter.numel());
@@ -43,14 +49,25 @@ std::optional<std::string> WhyTooLarge(const contract::Case& spec) {
   };
   const double per_token = spec.model.is_exact() ? width_sum(spec.model.exact()) : width_sum(spec.model.gpt2());
   const double tokens = static_cast<double>(spec.config.train_batch_size) * static_cast<double>(spec.model.positions());
-  const auto refuse = [](const std::string& field, double size, const std::string& what) {
-    return field + " is too large: " + std::to_string(std::llround(size)) + " " + what + "; allowed: at most " +
-           std::to_string(std::llround(kMost));
-  };
-  if (parameters > kMost) return refuse("model", parameters, "elements of parameters");
-  if (tokens * per_token > kMost) return refuse("config.train_batch_size", tokens * per_token, "elements in a step");
+  if (parameters > kMost) return TooLarge("model", parameters, "elements of parameters");
+  if (tokens * per_token > kMost) return TooLarge("config.train_batch_size", tokens * per_token, "elements in a step");
   const double all_tokens = tokens * static_cast<double>(spec.steps);
-  if (all_tokens > kMost) return refuse("steps", all_tokens, "tokens in all");
+  if (all_tokens > kMost) return TooLarge("steps", all_tokens, "tokens in all");
+  return std::nullopt;
+}
+
+// Traces state each tensor in each step on each rank, and the diagnosis has the reference compute each micro-batch
+// alone, for which it holds the batches of all steps once more.
+std::optional<std::string> WhyTooManyParts(const contract::Case& spec) {
+  const auto product = [](auto... factors) { return (1.0 * ... * static_cast<double>(factors)); };
+  const contract::RunConfig& config = spec.config;
+  const double traced = product(spec.steps, config.data_degree, contract::Parameters(spec.model).size());
+  if (traced > kMost) return TooLarge("steps", traced, "tensors in all steps of all ranks");
+  const double copied = product(config.accumulation_steps, config.data_degree, config.train_batch_size,
+                                spec.model.positions(), spec.steps);
+  if (copied > kMost) {
+    return TooLarge("config.gradient_accumulation_steps", copied, "tokens in all, once for each micro-batch");
+  }
   return std::nullopt;
 }
 
@@ -96,7 +113,12 @@ std::optional<std::string> WhyNotJudgeable(const contract::Case& spec) {
   if (spec.config.storage == DType::kF64) {
     return "config.fp64 is enabled; allowed: storage in fp32, bf16 or fp16";
   }
+  if (spec.config.data_degree > kMaxRanks) {
+    return "config.mesh.data is " + std::to_string(spec.config.data_degree) + "; allowed: at most " +
+           std::to_string(kMaxRanks);
+  }
   if (const auto why = WhyTooLarge(spec)) return why;
+  if (const auto why = WhyTooManyParts(spec)) return why;
   return spec.model.is_exact() ? WhyNotExact(spec) : WhyNotReal(spec);
 }
 

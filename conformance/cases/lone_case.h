@@ -15,6 +15,10 @@ namespace plumbline::conformance {
 // The second plain engine of a real family sums the batch in so many micro-batches.
 inline constexpr int64_t kOtherPlainMicroBatches = 4;
 
+// All ranks run on this machine. Of an engine that is started once for each, the harness holds three descriptors a rank
+// (its process and its two outputs), and 1024 is what a process usually may have.
+inline constexpr int64_t kMaxRanks = 256;
+
 // What is trained, without how it is distributed and stored. `name` is the problem's.
 Problem ProblemOf(const contract::Case& spec, const std::string& name);
 

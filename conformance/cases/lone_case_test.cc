@@ -87,5 +87,40 @@ TEST(LoneCase, SaysWhyItCannotBeJudged) {
          {"model is too large", [](Case& spec) { spec.model.gpt2().width = int64_t{1} << 20; }});
 }
 
+// One layer of gpt2 with 16 tensors; nothing but the layout and the steps can be too large.
+Case TinyCase(int64_t ranks, int64_t accumulation, int64_t batch, int64_t steps) {
+  Case spec;
+  spec.id = "gpt2/tiny";
+  contract::Gpt2Spec model;
+  model.layers = model.width = model.heads = model.positions = model.hidden = 1;
+  model.vocab = 2;
+  spec.model = model;
+  spec.steps = steps;
+  spec.config.optimizer = contract::OptimizerKind::kAdamW;
+  spec.config.train_batch_size = batch;
+  spec.config.data_degree = ranks;
+  spec.config.accumulation_steps = accumulation;
+  spec.config.micro_batch_size = batch / accumulation / ranks;
+  return spec;
+}
+
+TEST(LoneCase, BoundsWhatGrowsWithTheNumberOfRanksOfMicroBatchesAndOfSteps) {
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(256, 1, 256, 64)), std::nullopt);
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(1, 2048, 2048, 1)), std::nullopt);
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(1, 1, 4, 262144)), std::nullopt);
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(257, 1, 4 * 257, 1)), "config.mesh.data is 257; allowed: at most 256");
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(1'000'000, 1, 1'000'000, 1)), "config.mesh.data is 1000000; allowed: at most 256");
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(1, 1, 4, 262145)),
+            "steps is too large: 4194320 tensors in all steps of all ranks; allowed: at most 4194304");
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(256, 1, 256, 1025)),
+            "steps is too large: 4198400 tensors in all steps of all ranks; allowed: at most 4194304");
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(1, 2052, 2052, 1)),
+            "config.gradient_accumulation_steps is too large: 4210704 tokens in all, once for each micro-batch; "
+            "allowed: at most 4194304");
+  EXPECT_EQ(WhyNotJudgeable(TinyCase(4, 512, 4096, 1)),
+            "config.gradient_accumulation_steps is too large: 8388608 tokens in all, once for each micro-batch; "
+            "allowed: at most 4194304");
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -52,60 +53,34 @@ MetamorphicCase MakeCase(MetamorphicRelation relation, CaseSpec spec) {
   return {relation, std::move(spec)};
 }
 
+bool HasSeveralRanksAndMicroBatches(const CaseSpec& spec) {
+  return spec.config.data_degree > 1 && spec.config.accumulation_steps > 1;
+}
+
 // Of one problem, those with several ranks and micro-batches, each once.
 std::vector<CaseSpec> LayoutsOf(const CaseList& list, int problem) {
   const bool is_exact = list.problems[static_cast<size_t>(problem)].model.is_exact();
   std::vector<CaseSpec> layouts;
   std::set<std::string> ids;
   for (const CaseSpec& entry : list.cases) {
-    if (entry.problem != problem || entry.config.data_degree < 2 || entry.config.accumulation_steps < 2) continue;
+    if (entry.problem != problem || !HasSeveralRanksAndMicroBatches(entry)) continue;
     CaseSpec spec = is_exact ? entry : InFp32(entry);
     if (ids.insert(spec.id).second) layouts.push_back(std::move(spec));
   }
   return layouts;
 }
 
-}  // namespace
+using Relations = std::span<const MetamorphicRelation>;
+constexpr Relations kAll(kMetamorphicRelations);
+constexpr Relations kOfSums = kAll.first(5), kOfSoftmax = kAll.subspan(5);
 
-std::string_view Name(MetamorphicRelation relation) {
-  switch (relation) {
-    case MetamorphicRelation::kPermuted:
-      return "permuted";
-    case MetamorphicRelation::kRelabelled:
-      return "relabelled";
-    case MetamorphicRelation::kSplit:
-      return "split";
-    case MetamorphicRelation::kScaled:
-      return "scaled";
-    case MetamorphicRelation::kAccumulated:
-      return "accumulated";
-  }
-  return "";
-}
-
-bool HoldsFor(MetamorphicRelation relation, const contract::ModelSpec& model, const contract::RunConfig& config) {
-  switch (relation) {
-    case MetamorphicRelation::kPermuted:
-    case MetamorphicRelation::kRelabelled:
-      return !HasDropout(model);
-    case MetamorphicRelation::kSplit:
-      return true;
-    case MetamorphicRelation::kScaled:
-      return !model.is_exact();
-    case MetamorphicRelation::kAccumulated:
-      return config.micro_batch_size % 2 == 0;
-  }
-  return false;
-}
-
-std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier) {
+void AddCases(const CaseList& list, Tier tier, Relations relations, std::vector<MetamorphicCase>& cases) {
   constexpr int64_t kNumStages = 4;
-  std::vector<MetamorphicCase> cases;
   int64_t turn = 0;
   for (size_t problem = 0; problem < list.problems.size(); ++problem) {
     if (list.problems[problem].unrelated_states > 0) continue;  // for the check of a small bias alone
     const std::vector<CaseSpec> layouts = LayoutsOf(list, static_cast<int>(problem));
-    for (MetamorphicRelation relation : kMetamorphicRelations) {
+    for (MetamorphicRelation relation : relations) {
       std::vector<CaseSpec> open;
       for (const CaseSpec& spec : layouts) {
         if (HoldsFor(relation, list.problems[problem].model, spec.config)) open.push_back(spec);
@@ -122,6 +97,65 @@ std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier) {
         open.erase(next);
       }
     }
+  }
+}
+
+}  // namespace
+
+std::string_view Name(MetamorphicRelation relation) {
+  switch (relation) {
+    case MetamorphicRelation::kPermuted:
+      return "permuted";
+    case MetamorphicRelation::kRelabelled:
+      return "relabelled";
+    case MetamorphicRelation::kSplit:
+      return "split";
+    case MetamorphicRelation::kScaled:
+      return "scaled";
+    case MetamorphicRelation::kAccumulated:
+      return "accumulated";
+    case MetamorphicRelation::kShiftedLogits:
+      return "shifted_logits";
+    case MetamorphicRelation::kShiftedScores:
+      return "shifted_scores";
+  }
+  return "";
+}
+
+bool HoldsFor(MetamorphicRelation relation, const contract::ModelSpec& model, const contract::RunConfig& config) {
+  switch (relation) {
+    case MetamorphicRelation::kPermuted:
+    case MetamorphicRelation::kRelabelled:
+      return !HasDropout(model);
+    case MetamorphicRelation::kSplit:
+      return true;
+    case MetamorphicRelation::kScaled:
+    case MetamorphicRelation::kShiftedScores:
+      return !model.is_exact();
+    case MetamorphicRelation::kAccumulated:
+      return config.micro_batch_size % 2 == 0;
+    case MetamorphicRelation::kShiftedLogits:
+      return !model.is_exact() && !model.gpt2().tied_head;
+  }
+  return false;
+}
+
+std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier) {
+  std::vector<MetamorphicCase> cases;
+  // Each kind has stages in turns of its own, so that a relation of one does not move those of the other.
+  AddCases(list, tier, kOfSums, cases);
+  AddCases(list, tier, kOfSoftmax, cases);
+  return cases;
+}
+
+std::vector<MetamorphicCase> SoftmaxCases(const CaseList& list, const std::vector<CaseSpec>& layouts) {
+  std::vector<MetamorphicCase> cases;
+  for (MetamorphicRelation relation : kOfSoftmax) {
+    const auto found = std::find_if(layouts.begin(), layouts.end(), [&](const CaseSpec& spec) {
+      return HasSeveralRanksAndMicroBatches(spec) &&
+             HoldsFor(relation, list.problems[static_cast<size_t>(spec.problem)].model, spec.config);
+    });
+    if (found != layouts.end()) cases.push_back(MakeCase(relation, InFp32(*found)));
   }
   return cases;
 }

@@ -15,15 +15,18 @@
 namespace plumbline::conformance {
 
 enum class MetamorphicRelation {
-  kPermuted,     // the samples of each rank in another order, so that its micro-batches hold others
-  kRelabelled,   // each rank has the samples of another one
-  kSplit,        // the weighted tokens in two parts, whose gradients make up that of the whole
-  kScaled,       // weights times powers of two that cancel: gradients are the inverse powers of two of the whole's
-  kAccumulated,  // twice the accumulation steps with half the micro-batch
+  kPermuted,       // the samples of each rank in another order, so that its micro-batches hold others
+  kRelabelled,     // each rank has the samples of another one
+  kSplit,          // the weighted tokens in two parts, whose gradients make up that of the whole
+  kScaled,         // weights times powers of two that cancel: gradients are the inverse powers of two of the whole's
+  kAccumulated,    // twice the accumulation steps with half the micro-batch
+  kShiftedLogits,  // one number is added to all logits of a token, by the weights of an untied head
+  kShiftedScores,  // one number is added to all scores of a query, by the bias of the keys
 };
 inline constexpr MetamorphicRelation kMetamorphicRelations[] = {
-    MetamorphicRelation::kPermuted, MetamorphicRelation::kRelabelled, MetamorphicRelation::kSplit,
-    MetamorphicRelation::kScaled, MetamorphicRelation::kAccumulated};
+    MetamorphicRelation::kPermuted,     MetamorphicRelation::kRelabelled,  MetamorphicRelation::kSplit,
+    MetamorphicRelation::kScaled,       MetamorphicRelation::kAccumulated, MetamorphicRelation::kShiftedLogits,
+    MetamorphicRelation::kShiftedScores};
 
 std::string_view Name(MetamorphicRelation relation);
 
@@ -40,6 +43,9 @@ struct MetamorphicCase {
 // Layouts are those of the list that have several ranks and several micro-batches, in real families stored in fp32. Of
 // each problem and relation so many as the tier wants, the stages in turn.
 std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier);
+
+// The relations of softmaxes, each on the first of these layouts of the list for which it can hold.
+std::vector<MetamorphicCase> SoftmaxCases(const CaseList& list, const std::vector<CaseSpec>& layouts);
 
 // Steps of the runs: single ones where the runs part after the first.
 int64_t MetamorphicSteps(MetamorphicRelation relation, const Problem& problem);

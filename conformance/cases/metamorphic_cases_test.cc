@@ -114,9 +114,34 @@ TEST(HoldsFor, LeavesOutSamplesThatMoveUnderMasksFoldsThatDoNotScaleAndOddMicroB
         EXPECT_TRUE(HoldsFor(MetamorphicRelation::kSplit, model, config));
         EXPECT_EQ(HoldsFor(MetamorphicRelation::kScaled, model, config), !model.is_exact());
         EXPECT_EQ(HoldsFor(MetamorphicRelation::kAccumulated, model, config), micro_batch % 2 == 0);
+        EXPECT_EQ(HoldsFor(MetamorphicRelation::kShiftedScores, model, config), !model.is_exact());
+        EXPECT_FALSE(HoldsFor(MetamorphicRelation::kShiftedLogits, model, config)) << "the head is tied";
       }
     }
   }
+}
+
+TEST(HoldsFor, TakesTheShiftOfLogitsForAnUntiedHeadOnly) {
+  for (bool tied : {true, false}) {
+    contract::Gpt2Spec model;
+    model.tied_head = tied;
+    EXPECT_EQ(HoldsFor(MetamorphicRelation::kShiftedLogits, model, {}), !tied);
+  }
+}
+
+TEST(SoftmaxCases, AreOnTheFirstLayoutForWhichEachRelationHoldsInFp32) {
+  const CaseList list = Lists(Tier::kSmoke);
+  const std::vector<MetamorphicCase> cases = SoftmaxCases(list, list.cases);
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[0].relation, MetamorphicRelation::kShiftedLogits);
+  EXPECT_EQ(cases[1].relation, MetamorphicRelation::kShiftedScores);
+  EXPECT_FALSE(list.problems[static_cast<size_t>(cases[0].spec.problem)].model.gpt2().tied_head);
+  for (const MetamorphicCase& entry : cases) {
+    EXPECT_EQ(entry.spec.config.storage, contract::DType::kF32);
+    EXPECT_GT(entry.spec.config.data_degree, 1);
+    EXPECT_GT(entry.spec.config.accumulation_steps, 1);
+  }
+  EXPECT_TRUE(SoftmaxCases(ExactCases(), ExactCases().cases).empty());
 }
 
 TEST(MetamorphicSteps, AreSingleWhereTheRunsPartAndAtMostTheProblems) {

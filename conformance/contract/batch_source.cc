@@ -130,24 +130,26 @@ bool CountsDiffer(std::span<const int64_t> sample_counts, int64_t accumulation, 
          (accumulation == 1 || !AllEqual(per_accumulation));
 }
 
-bool CountsDifferInEveryLayout(std::span<const int64_t> sample_counts) {
+// False after a stop request.
+bool CountsDifferInEveryLayout(std::span<const int64_t> sample_counts, const std::stop_token& stop) {
   const auto batch = static_cast<int64_t>(sample_counts.size());
   for (int64_t accumulation = 1; accumulation <= batch; ++accumulation) {
     if (batch % accumulation != 0) continue;
     for (int64_t data_degree = 1; data_degree <= batch / accumulation; ++data_degree) {
       if ((batch / accumulation) % data_degree != 0 || accumulation * data_degree == 1) continue;
-      if (!CountsDiffer(sample_counts, accumulation, data_degree)) return false;
+      if (stop.stop_requested() || !CountsDiffer(sample_counts, accumulation, data_degree)) return false;
     }
   }
   return true;
 }
 
 // u of every position of the step, or nothing if this attempt is not accepted.
-std::optional<std::vector<int32_t>> TryLossWeights(const StepShape& shape, int64_t attempt) {
+std::optional<std::vector<int32_t>> TryLossWeights(const StepShape& shape, int64_t attempt,
+                                                   const std::stop_token& stop) {
   const std::vector<int64_t> chosen = ChoosePositions(shape, attempt);
   std::vector<int64_t> sample_counts(static_cast<size_t>(shape.batch));
   for (int64_t index : chosen) ++sample_counts[static_cast<size_t>(index / shape.positions)];
-  if (!CountsDifferInEveryLayout(sample_counts)) return std::nullopt;
+  if (!CountsDifferInEveryLayout(sample_counts, stop)) return std::nullopt;
   std::vector<int32_t> weights(static_cast<size_t>(shape.numel()));
   for (int64_t index : chosen) {
     const bool heavy = KeepBit(Draw(shape.seed, Site::kLossWeight, shape.step, attempt, index));
@@ -156,9 +158,11 @@ std::optional<std::vector<int32_t>> TryLossWeights(const StepShape& shape, int64
   return weights;
 }
 
-std::vector<int32_t> LossWeights(const StepShape& shape) {
+// None after a stop request.
+std::vector<int32_t> LossWeights(const StepShape& shape, const std::stop_token& stop) {
   for (int64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    if (auto weights = TryLossWeights(shape, attempt)) return *weights;
+    if (stop.stop_requested()) return {};
+    if (auto weights = TryLossWeights(shape, attempt, stop)) return *weights;
   }
   Fail(ErrorCode::kInvalidArgument, "train_batch_size " + std::to_string(shape.batch) + " with positions " +
                                         std::to_string(shape.positions) +
@@ -265,9 +269,13 @@ int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step) {
 }
 
 Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request) {
+  return *MakeBatches(source, model, request, std::stop_token());
+}
+
+std::optional<Batches> MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request,
+                                   const std::stop_token& stop) {
   if (const auto reason = WhyNotTrainable(source, model)) {
-    const bool is_short = static_cast<int64_t>(source.tokens.size()) <= model.positions();
-    Fail(ErrorCode::kInvalidArgument, (is_short ? "text: " : "token file: ") + *reason);
+    Fail(ErrorCode::kInvalidArgument, (source.reduce_modulo_vocab ? "text: " : "token file: ") + *reason);
   }
   const int64_t positions = model.positions();
   if (request.batch < 1) {
@@ -279,7 +287,8 @@ Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const Bat
     AppendTokens(source, model, request, step, batches);
     const StepShape shape{request.seed, step, request.batch, positions,
                           NumWeightedTokens(request.batch, positions, step)};
-    const std::vector<int32_t> weights = model.is_exact() ? LossWeights(shape) : MaskWeights(shape);
+    const std::vector<int32_t> weights = model.is_exact() ? LossWeights(shape, stop) : MaskWeights(shape);
+    if (stop.stop_requested()) return std::nullopt;
     batches.loss_weights.insert(batches.loss_weights.end(), weights.begin(), weights.end());
   }
   return batches;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct BatchRequest {
   int64_t batch = 0;
 };
 Batches MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request);
+
+// The same, or nothing after a stop request. A step whose batch has many divisors takes some seconds, since its weights
+// must differ over all layouts; the request is seen within a step.
+std::optional<Batches> MakeBatches(const TokenSource& source, const ModelSpec& model, const BatchRequest& request,
+                                   const std::stop_token& stop);
 
 // Number of weighted tokens of a step: the largest power of two that is at most 2/3 of batch * positions, half of that
 // in odd steps.

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -268,7 +270,7 @@ TEST(MakeBatches, AcceptsATextOfExactlyOneSampleAndItsLabel) {
                          [] {
                            MakeBatches({}, Model(8), {1, 0, 3, 2});
                          }),
-            "text: has 0 tokens; allowed: at least 9, one sample and its last label");
+            "token file: has 0 tokens; allowed: at least 9, one sample and its last label");
 }
 
 TEST(MakeBatches, RefusesATokenOutsideTheVocabularyWhereNothingReducesIt) {
@@ -294,6 +296,23 @@ TEST(MakeBatches, NeedsMoreWeightedTokensThanSamplesInOddSteps) {
                            MakeBatches(Text(100), Model(5), {1, 0, 1, 4});
                          }),
             "model.positions is 5; allowed: enough for more weighted tokens than samples in odd steps");
+}
+
+TEST(MakeBatches, MakesNothingAfterAStopRequestAndTheSameBeforeOne) {
+  std::stop_source stop;
+  const BatchRequest request{5, 0, 3, 6};
+  const std::optional<Batches> batches = MakeBatches(Text(100), Model(8), request, stop.get_token());
+  ASSERT_TRUE(batches);
+  EXPECT_EQ(batches->loss_weights, MakeBatches(Text(100), Model(8), request).loss_weights);
+  stop.request_stop();
+  EXPECT_FALSE(MakeBatches(Text(100), Model(8), request, stop.get_token()));
+}
+
+// A batch of so many divisors takes many seconds a step, most of them in the search for a layout without a difference.
+TEST(MakeBatches, SeesAStopRequestWithinAStep) {
+  std::stop_source stop;
+  const std::jthread other([&] { stop.request_stop(); });
+  EXPECT_FALSE(MakeBatches(Text(100), Model(6), {1, 0, 1, 720720}, stop.get_token()));
 }
 
 TEST(MakeBatches, RefusesABatchWithoutSamples) {

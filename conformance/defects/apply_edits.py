@@ -51,8 +51,8 @@ HYPOTHESES = ("not_finite", "late_weight", "not_updated", "missing_reduction", "
               "clipping_inverted", "clipping_norm", "other_step_rate", "other_group_rate", "decay_missing", "decay_coupled",
               "other_group_decay", "swapped_parameters", "epsilon_place", "momentum_form", "lost_state", "shifted_state",
               "transposed", "shifted_shard", "zeroed_region", "stale_region", "low_precision", "low_precision_state", "other_factor")
-CHECKS = ("trace", "dump", "exact", "gradient", "bias", "loss", "update", "skip", "relation", "replicas", "collectives", "ledger",
-          "memory", "trajectory", "engine")
+CHECKS = ("trace", "dump", "exact", "gradient", "bias", "accumulation", "loss", "update", "skip", "relation", "metamorphic",
+          "replicas", "collectives", "ledger", "memory", "trajectory", "engine")
 BLOCK_FIELDS = ("file", "kind", "original", "replacement")
 TEXT_FIELDS = ("original", "replacement")
 INDENT = "    "

@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
+#include "conformance/contract/digest.h"
 #include "conformance/contract/dtype.h"
 #include "conformance/contract/model_spec.h"
 #include "conformance/contract/tensor_file.h"
@@ -22,10 +24,15 @@ namespace {
 using contract::DType;
 using contract::TensorKind;
 
-double ValueAt(const contract::HostTensor& tensor, size_t index) {
+uint64_t BitsAt(const contract::HostTensor& tensor, size_t index) {
   const auto size = static_cast<size_t>(contract::SizeBytes(tensor.dtype));
   uint64_t bits = 0;  // files and this machine are little-endian
   std::memcpy(&bits, tensor.data.data() + index * size, size);
+  return bits;
+}
+
+double ValueAt(const contract::HostTensor& tensor, size_t index) {
+  const uint64_t bits = BitsAt(tensor, index);
   switch (tensor.dtype) {
     case DType::kF64:
       return std::bit_cast<double>(bits);
@@ -46,6 +53,20 @@ Values ValuesOf(const contract::HostTensor& tensor) {
   return values;
 }
 
+// Of integers in family exact, else of bits. What is no integer is in no digest of family exact.
+uint64_t HashOf(const contract::HostTensor& tensor, const Values& values, int64_t begin, bool is_exact) {
+  contract::Digest digest;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t index = begin + static_cast<int64_t>(i);
+    if (is_exact && std::abs(values[i]) < 0x1p63) {
+      digest.Add(index, static_cast<int64_t>(values[i]));
+    } else {
+      digest.AddBits(index, BitsAt(tensor, i));
+    }
+  }
+  return digest.hash;
+}
+
 std::optional<TensorKind> KindOf(std::string_view name) {
   for (TensorKind kind : contract::kTensorKinds) {
     if (name == contract::Name(kind)) return kind;
@@ -55,7 +76,7 @@ std::optional<TensorKind> KindOf(std::string_view name) {
 
 // Puts "KIND/NAME@BEGIN" where it belongs.
 void Take(const contract::HostTensor& tensor, int64_t rank, const std::map<std::string, size_t, std::less<>>& index_of,
-          Dump& dump) {
+          bool is_exact, Dump& dump) {
   const std::string_view text = tensor.name;
   const size_t slash = text.find('/');
   const size_t at = text.rfind('@');
@@ -65,7 +86,9 @@ void Take(const contract::HostTensor& tensor, int64_t rank, const std::map<std::
   int64_t begin = 0;
   const char* const end = text.data() + text.size();
   if (!kind || found == index_of.end() || std::from_chars(text.data() + at + 1, end, begin).ptr != end) return;
-  dump.slices[static_cast<int>(*kind)][found->second].push_back({rank, begin, ValuesOf(tensor)});
+  Values values = ValuesOf(tensor);
+  const uint64_t hash = HashOf(tensor, values, begin, is_exact);
+  dump.slices[static_cast<int>(*kind)][found->second].push_back({rank, begin, std::move(values), hash});
 }
 
 double Distance(const DumpedSlice& slice, const Values& truth) {
@@ -101,7 +124,7 @@ Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, 
   for (auto& kind : dump.slices) kind.resize(parameters.size());
   for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
     const contract::TensorFile file = contract::ReadTensorFile(out_dir, contract::DumpName(rank, step));
-    for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, index_of, dump);
+    for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, index_of, spec.model.is_exact(), dump);
     for (contract::StepRecord& record : contract::ReadTrace(out_dir, rank).steps) {
       if (record.step == step) dump.records.push_back(std::move(record));
     }
@@ -161,6 +184,22 @@ std::vector<int64_t> DifferingRanks(const std::vector<DumpedSlice>& slices, cons
     }
   }
   return {ranks.begin(), ranks.end()};
+}
+
+std::vector<int64_t> RanksOfOtherTrace(const Dump& dump, TensorKind kind, size_t tensor, const std::string& name) {
+  std::vector<int64_t> ranks;
+  for (size_t rank = 0; rank < dump.records.size(); ++rank) {
+    uint64_t stated = 0;
+    uint64_t dumped = 0;  // hashes are sums over elements
+    for (const contract::SliceDigest& slice : dump.records[rank].of(kind)) {
+      if (slice.tensor == name) stated += slice.digest.hash;
+    }
+    for (const DumpedSlice& slice : dump.of(kind, tensor)) {
+      if (slice.rank == static_cast<int64_t>(rank)) dumped += slice.hash;
+    }
+    if (stated != dumped) ranks.push_back(static_cast<int64_t>(rank));
+  }
+  return ranks;
 }
 
 double GradientNorm(const Dump& dump) {

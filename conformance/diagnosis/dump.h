@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
@@ -18,6 +19,7 @@ struct DumpedSlice {
   int64_t rank = 0;
   int64_t begin = 0;
   Values values;
+  uint64_t hash = 0;  // of its elements, as a trace states it (contract/digest.h)
 };
 
 struct Dump {
@@ -58,6 +60,10 @@ std::optional<Disagreement> FirstDisagreement(const Dump& dump);
 
 // Ranks that hold something that differs from the truth by more than `tolerance` in an element, ascending.
 std::vector<int64_t> DifferingRanks(const std::vector<DumpedSlice>& slices, const Values& truth, double tolerance);
+
+// Ranks whose trace states another digest of the tensor called `name` than their dump has, ascending.
+std::vector<int64_t> RanksOfOtherTrace(const Dump& dump, contract::TensorKind kind, size_t tensor,
+                                       const std::string& name);
 
 // The norm of all gradients; parts that several ranks hold count once. And of what each rank holds of them.
 double GradientNorm(const Dump& dump);

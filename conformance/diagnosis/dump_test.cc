@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "conformance/contract/error.h"
@@ -43,6 +44,49 @@ TEST(Dump, IsReadRankByRankWithWhatTheTraceSays) {
   EXPECT_EQ(slices[1].values, (Values{1, -7}));
   EXPECT_EQ(dump.of(TensorKind::kWeight, 0)[0].values, (Values{0.5, 0}));
   EXPECT_THROW(ReadDump(spec, folder.path(), 2), contract::Error);
+}
+
+// Parts of a tensor on two ranks, listed by the trace in other parts; a family's digests are of integers or of bits.
+TEST(Dump, FindsTheRanksWhoseTraceStatesOtherNumbersThanTheirDump) {
+  for (const bool is_exact : {true, false}) {
+    contract::Case spec = ExampleCase(2, 1);
+    if (!is_exact) {
+      contract::Gpt2Spec model;
+      model.layers = model.width = model.heads = model.positions = model.hidden = 2;
+      model.vocab = 3;
+      spec.model = model;
+      spec.config.optimizer = contract::OptimizerKind::kAdamW;
+    }
+    for (const int64_t wrong : {-1, 0, 1}) {
+      const contract::testing::TemporaryFolder folder;
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const std::vector<float> values = {1.0F, -7.0F};
+        contract::TraceWriter trace(folder.path(), "example", rank, spec.config);
+        contract::StepRecord record;
+        record.step = 3;
+        if (!is_exact) record.real = contract::RealStep{{0.5}, 1, false};
+        for (int64_t i = 0; i < 2; ++i) {
+          const int64_t index = 2 * rank + i;
+          contract::SliceDigest slice{"pos.weight", index, index + 1, {}};
+          const float stated = values[static_cast<size_t>(i)] + (wrong == rank && i == 1 ? 1 : 0);
+          if (is_exact) {
+            slice.digest.Add(index, static_cast<int64_t>(stated));
+          } else {
+            slice.digest.AddBits(index, std::bit_cast<uint32_t>(stated));
+          }
+          record.of(TensorKind::kGradient).push_back(slice);
+        }
+        trace.Step(record);
+        contract::TensorFile file;
+        file.tensors.push_back(contract::MakeF32("gradient/pos.weight@" + std::to_string(2 * rank), {2}, values));
+        contract::WriteTensorFile(folder.path() / contract::DumpName(rank, 3), file);
+      }
+      const Dump dump = ReadDump(spec, folder.path(), 3);
+      EXPECT_EQ(RanksOfOtherTrace(dump, TensorKind::kGradient, 1, "pos.weight"),
+                wrong < 0 ? std::vector<int64_t>{} : std::vector<int64_t>{wrong});
+      EXPECT_EQ(RanksOfOtherTrace(dump, TensorKind::kGradient, 0, "embed.weight"), std::vector<int64_t>{});
+    }
+  }
 }
 
 const std::vector<DumpedSlice> kParts = {{0, 0, {1, 2, 3}}, {1, 3, {4, 5}}};

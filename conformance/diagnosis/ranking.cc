@@ -47,11 +47,15 @@ bool IsMoreThanChance(const Evidence& evidence, int64_t num_explained, int num_f
   return of_place + of_value >= kNeeded + kPerFitted * num_fitted;
 }
 
+// What a residual is to be by which a hypothesis alone explains a tensor of real numbers, whatever rounding allows.
+constexpr double kCloseResidual = 0.05;
+
 struct Fit {
   double residual = 1;
   std::string what;
   int num_fitted = 0;
   bool rests_on_enough = false;
+  Values values;  // the prediction where it counts, else the truth
 };
 
 // The prediction on the parts where it is nearer than the truth, the truth on the others.
@@ -60,6 +64,7 @@ std::optional<Fit> FitOf(const Evidence& evidence, const Prediction& prediction)
   double left = 0;
   int64_t num_explained = 0;
   std::string ranks;
+  Values values = evidence.truth;
   bool is_partial = false;
   for (const HeldRange& range : evidence.held) {
     const auto begin = static_cast<size_t>(range.begin);
@@ -73,12 +78,13 @@ std::optional<Fit> FitOf(const Evidence& evidence, const Prediction& prediction)
       continue;
     }
     left += of_prediction;
+    std::copy_n(prediction.values.begin() + range.begin, range.end - range.begin, values.begin() + range.begin);
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(range.rank);
     num_explained += num_changed;
   }
   if (num_explained == 0) return std::nullopt;
   Fit fit{std::sqrt(left / SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size())),
-          prediction.what, prediction.num_fitted};
+          prediction.what, prediction.num_fitted, false, std::move(values)};
   if (is_partial) {
     fit.what += (fit.what.empty() ? "" : ", ") + std::string("in the part of rank ") + ranks;
     ++fit.num_fitted;
@@ -131,12 +137,30 @@ struct Scored {
   RankedHypothesis ranked;
   double level = 0;  // residuals below what rounding leaves are equal
   int num_fitted = 0;
+  Values values;
 };
 
 // What rounding leaves of any prediction: residuals below it are equal.
 double FloorOf(const Evidence& evidence) {
   if (evidence.is_exact || !IsFinite(evidence.candidate)) return 0;
   return 4 * evidence.noise / std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
+}
+
+// A fit that rounding alone allows is no claim where rounding allows another prediction as well: which of the two it is
+// cannot be told. (A gradient times 3, 4 or 12 is nearly the same step of AdamW, and so is one with another epsilon.)
+void DropAmbiguous(const Evidence& evidence, std::vector<Scored>& scored) {
+  const double divergence = SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size());
+  const auto differ = [&](const Scored& a, const Scored& b) {
+    const double apart = SquaredDistance(a.values, b.values, 0, evidence.truth.size());
+    return !(apart <= kCloseResidual * kCloseResidual * divergence);
+  };
+  std::vector<bool> ambiguous;
+  for (const Scored& entry : scored) {
+    ambiguous.push_back(entry.ranked.residual > kCloseResidual &&
+                        std::any_of(scored.begin(), scored.end(),
+                                    [&](const Scored& other) { return other.ranked.fits && differ(entry, other); }));
+  }
+  for (size_t i = 0; i < scored.size(); ++i) scored[i].ranked.fits &= !ambiguous[i];
 }
 
 }  // namespace
@@ -146,7 +170,8 @@ double ResidualLimit(const Evidence& evidence) {
   const double distance = std::sqrt(SquaredDistance(evidence.candidate, evidence.truth, 0, evidence.truth.size()));
   const double of_rounding = 4 * evidence.noise / distance;
   // A number is near another one by chance much more easily than a tensor is.
-  return evidence.is_number ? std::min(0.05, of_rounding) : std::max(0.05, std::min(0.5, of_rounding));
+  return evidence.is_number ? std::min(kCloseResidual, of_rounding)
+                            : std::max(kCloseResidual, std::min(0.5, of_rounding));
 }
 
 std::vector<RankedHypothesis> RankHypotheses(const Evidence& evidence, size_t most) {
@@ -160,18 +185,20 @@ std::vector<RankedHypothesis> RankHypotheses(const Evidence& evidence, size_t mo
     std::optional<Scored> best;
     for (const Prediction& prediction : PredictionsOf(hypothesis, evidence)) {
       const std::optional<Fit> fit =
-          is_finite ? FitOf(evidence, prediction) : std::optional<Fit>({0, prediction.what, 0, true});
+          is_finite ? FitOf(evidence, prediction) : std::optional<Fit>({0, prediction.what, 0, true, {}});
       if (!fit || !(fit->residual < 1)) continue;
       Scored entry{
           {std::string(hypothesis.name), std::string(hypothesis.says) + (fit->what.empty() ? "" : ": " + fit->what),
            fit->residual, fit->rests_on_enough && fit->residual <= limit},
           std::max(fit->residual, floor),
-          fit->num_fitted};
+          fit->num_fitted,
+          fit->values};
       const auto key = [](const Scored& s) { return std::tuple(!s.ranked.fits, s.level, s.num_fitted); };
       if (!best || key(entry) < key(*best)) best = std::move(entry);
     }
     if (best) scored.push_back(std::move(*best));
   }
+  if (is_finite && !evidence.is_number) DropAmbiguous(evidence, scored);
   std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) {
     return std::tuple(!a.ranked.fits, a.level, a.num_fitted) < std::tuple(!b.ranked.fits, b.level, b.num_fitted);
   });

@@ -16,6 +16,7 @@ namespace plumbline::conformance {
 
 // Above it a hypothesis does not fit. Family exact: 0, every bit. Real families: what remains is rounding: a twentieth,
 // or four times the rounding of a right engine where the divergence itself is hardly larger than that, at most a half.
+// What exceeds a twentieth fits only if no hypothesis with another prediction is within the limit.
 double ResidualLimit(const Evidence& evidence);
 
 struct RankedHypothesis {

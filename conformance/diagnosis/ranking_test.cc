@@ -410,6 +410,36 @@ TEST(Hypotheses, AFitThatAlsoSaysWhichFewIntegersDifferIsClaimed) {
   EXPECT_TRUE(ranked.front().fits);
 }
 
+// A divergence eight times its rounding, of which a third, a quarter or a fifteenth is left by one factor or another.
+TEST(Hypotheses, WhatRoundingAllowsIsClaimedOnlyWhereItAllowsNothingElse) {
+  Evidence evidence = GradientEvidence(false);
+  evidence.shares.clear();
+  evidence.changed.clear();
+  const Values direction = DrawAll(false, 99);
+  const auto offset = [&](double share) {
+    return Map([&](size_t i) { return evidence.truth[i] + share * 1e-3 * direction[i]; });
+  };
+  evidence.candidate = offset(1);
+  double squares = 0;
+  for (double value : direction) squares += 1e-6 * value * value;
+  evidence.noise = std::sqrt(squares) / 8;  // a limit of a half
+  const auto claimed = [&](const std::vector<ChangedGradient>& changed) {
+    evidence.changed = changed;
+    std::set<std::string> names;
+    for (const RankedHypothesis& ranked : RankHypotheses(evidence, 100)) {
+      if (ranked.fits) names.insert(ranked.name);
+    }
+    return names;
+  };
+  using Names = std::set<std::string>;
+  const ChangedGradient stale{"stale_gradient", "", offset(0.7)}, near{"neighbour_data", "", offset(0.96)},
+      far{"neighbour_data", "", offset(0.9)}, like{"neighbour_data", "", offset(0.69)};
+  EXPECT_EQ(claimed({stale}), Names{"stale_gradient"}) << "nothing else explains it";
+  EXPECT_EQ(claimed({stale, far}), Names{}) << "neither explains it, and rounding allows both";
+  EXPECT_EQ(claimed({stale, near}), Names{"neighbour_data"}) << "which explains it without rounding";
+  EXPECT_EQ(claimed({stale, like}), (Names{"stale_gradient", "neighbour_data"})) << "they say the same";
+}
+
 TEST(Hypotheses, OneRankThatIsWrongAloneIsNamed) {
   Evidence evidence = GradientEvidence(false);
   evidence.candidate = Map([&](size_t i) { return RankOf(i) == 1 ? evidence.truth[i] / 3 : evidence.truth[i]; });

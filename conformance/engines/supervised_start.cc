@@ -24,8 +24,13 @@ using contract::CaseStatus;
 // A look at one or two files takes microseconds and delays nobody: the engine does not wait for us between cases.
 constexpr double kTickSeconds = 0.005;
 
-// An engine that does not rename its status into place may be in the middle of writing it.
-constexpr double kSettleSeconds = 0.5;
+// An engine that does not rename its status into place may be in the middle of writing it: one small write, which half
+// a second outlasts on a busy machine.
+constexpr double kStatusSettleSeconds = 0.5;
+
+// An engine that lets threads of its own write traces and dumps may state its status before the last of them has
+// closed its file. What is read later would be the rest of a file; what is open for longer is not being closed.
+constexpr double kFilesSettleSeconds = 0.5;
 
 std::string Seconds(double seconds) {
   char text[32];
@@ -124,7 +129,7 @@ bool SupervisedStart::IsFinal(const StatusSighting& sighting) {
   if (engine_.all_ended() || (!IsLast() && HasStatus(CaseAt(next_ + 1).out_dir))) return true;
   const double now = MonotonicSeconds();
   if (!malformed_since_) malformed_since_ = now;
-  return now - *malformed_since_ > kSettleSeconds;
+  return now - *malformed_since_ > kStatusSettleSeconds;
 }
 
 // False while the engine may still be about to close what it has written for the case. What a process that has ended
@@ -140,10 +145,10 @@ bool SupervisedStart::AreFilesClosed() {
   if (open.empty() || engine_.first_failed()) return true;
   const double now = MonotonicSeconds();
   if (!open_since_) open_since_ = now;
-  if (now - *open_since_ <= kSettleSeconds) return false;
+  if (now - *open_since_ <= kFilesSettleSeconds) return false;
   open_files_ = "the case is over, but " + open.front() +
                 (open.size() > 1 ? " and " + std::to_string(open.size() - 1) + " more are" : " is") + " still open " +
-                Seconds(kSettleSeconds) + " later (a start of several cases shows it)";
+                Seconds(kFilesSettleSeconds) + " later (a start of several cases shows it)";
   return true;
 }
 

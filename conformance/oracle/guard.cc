@@ -9,10 +9,12 @@
 #include <optional>
 #include <utility>
 
+#include "conformance/oracle/accumulation_check.h"
 #include "conformance/oracle/bias_check.h"
 #include "conformance/oracle/exact_check.h"
 #include "conformance/oracle/ledger_check.h"
 #include "conformance/oracle/memory_check.h"
+#include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -293,6 +295,22 @@ void GuardBias(const contract::ModelSpec& model, std::span<const StepSight> trut
     const Planted nan(seen.back().of(TensorKind::kGradient)[sample.tensor].back(), kNaN);
     guard.Demand("bias", "a NaN", CheckBias(model, truth, seen).check.outcome);
   }
+}
+
+void GuardAccumulation(const contract::ModelSpec& model, std::span<const StepSight> plain, std::vector<StepSight> seen,
+                       Guard& guard) {
+  if (seen.empty()) return;
+  const auto accumulation = [&] { return CheckAccumulation(model, plain, seen).check.outcome; };
+  if (const std::vector<size_t> tensors = TensorsWithManyShares(model); !tensors.empty()) {
+    const Planted nan(seen.back().of(TensorKind::kGradient)[tensors.front()].back(), kNaN);
+    guard.Demand("accumulation", "a NaN", accumulation());
+  }
+  for (StepSight& sight : seen) {
+    for (std::vector<double>& tensor : sight.of(TensorKind::kGradient)) {
+      for (double& value : tensor) value = RoundToStorage(value, contract::DType::kBF16);
+    }
+  }
+  guard.Demand("accumulation", "sums in bf16", accumulation());
 }
 
 void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,

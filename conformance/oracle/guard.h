@@ -52,6 +52,10 @@ void GuardSteps(const contract::ModelSpec& model, const Yardstick& yardstick, st
 void GuardBias(const contract::ModelSpec& model, std::span<const StepSight> truth, std::vector<StepSight> seen,
                Guard& guard);
 
+// "accumulation": all gradients of all steps rounded to bf16, and a NaN.
+void GuardAccumulation(const contract::ModelSpec& model, std::span<const StepSight> plain, std::vector<StepSight> seen,
+                       Guard& guard);
+
 // "update" after a step that was made.
 void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,
                  int64_t num_updates, StepSight after, Guard& guard);

@@ -160,6 +160,34 @@ TEST(GuardBias, IsNoticedInEachLargeTensorUnlessErrorsHideIt) {
   EXPECT_EQ(blind.Check().detail, "bias does not notice 2^-10 of embed.weight");
 }
 
+TEST(GuardAccumulation, IsNoticedWhereThePlainEngineShowsBits) {
+  std::vector<StepSight> seen(8);
+  for (size_t s = 0; s < seen.size(); ++s) {
+    ExampleNumbers numbers(s);
+    for (const contract::ParameterSpec& parameter : contract::Parameters(ExampleGpt2())) {
+      auto& values = seen[s].of(contract::TensorKind::kGradient).emplace_back();
+      const int64_t numel = parameter.frozen ? 0 : parameter.numel();
+      for (int64_t i = 0; i < numel; ++i) values.push_back(static_cast<float>(numbers.Normal()));
+    }
+  }
+  Guard guard;
+  GuardAccumulation(ExampleGpt2(), seen, seen, guard);
+  ExpectAllNoticed(guard, 2, "accumulation");
+  std::vector<StepSight> plain = seen;
+  for (StepSight& sight : plain) {
+    for (auto& tensor : sight.of(contract::TensorKind::kGradient)) {
+      for (double& value : tensor) value = ToBf16(static_cast<float>(value));
+    }
+  }
+  Guard blind;
+  GuardAccumulation(ExampleGpt2(), plain, seen, blind);
+  EXPECT_EQ(blind.Check().outcome, CheckOutcome::kVacuous);
+  EXPECT_EQ(blind.Check().detail, "accumulation does not notice sums in bf16");
+  Guard empty;
+  GuardAccumulation(ExampleGpt2(), {}, {}, empty);
+  EXPECT_EQ(empty.Check().detail, "no change could be planted");
+}
+
 TEST(GuardUpdate, IsNoticedWithAndWithoutMoments) {
   for (bool adamw : {true, false}) {
     ExampleUpdate update;

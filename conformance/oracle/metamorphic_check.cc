@@ -136,13 +136,51 @@ class Comparison {
 };
 
 // Gradients before the loss: they name a tensor, and the loss enters no training.
-void CompareGradients(const Tensors& expected, const Tensors& seen, Limit limit, Comparison& comparison) {
+template <typename LimitOf>
+void CompareEachGradient(const Tensors& expected, const Tensors& seen, const LimitOf& limit_of,
+                         Comparison& comparison) {
   if (!comparison.SameSizes(expected, seen)) return;
   for (size_t tensor = 0; tensor < expected.size(); ++tensor) {
+    const Limit limit = limit_of(tensor);
     for (size_t i = 0; i < expected[tensor].size(); ++i) {
       comparison.Compare("gradient", tensor, i, expected[tensor][i], seen[tensor][i], limit);
     }
   }
+}
+
+void CompareGradients(const Tensors& expected, const Tensors& seen, Limit limit, Comparison& comparison) {
+  CompareEachGradient(
+      expected, seen, [&](size_t) { return limit; }, comparison);
+}
+
+// The largest gradients of an untied head, and of all else: that has passed through the head's weights, which may be
+// so large that the head's own would be nothing beside it.
+struct LargestByHead {
+  LargestByHead(const contract::ModelSpec& model, const StepSight& sight) {
+    const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+    for (const contract::ParameterSpec& parameter : parameters) is_head.push_back(parameter.name == "head.weight");
+    for (bool head : {false, true}) {
+      StepSight part = sight;
+      Tensors& tensors = part.of(TensorKind::kGradient);
+      for (size_t i = 0; i < std::min(tensors.size(), is_head.size()); ++i) {
+        if (is_head[i] != head) tensors[i].clear();
+      }
+      (head ? of_head : of_others) = LargestGradient(part);
+    }
+  }
+
+  double of(size_t tensor) const { return is_head[tensor] ? of_head : of_others; }
+
+  std::vector<bool> is_head;
+  double of_head = 0;
+  double of_others = 0;
+};
+
+// How far a logit or score may be off, in units of the sum of the magnitudes of its terms: the sums of the forward pass
+// before it, of each layer positions, width and hidden, and its own of width.
+double ForwardTolerance(const contract::Gpt2Spec& model) {
+  const int64_t lengths = model.layers * (model.positions + model.width + model.hidden) + model.width;
+  return 2 * kUnitRoundoff * static_cast<double>(lengths);
 }
 
 // (N1 a + N2 b) / N in fp64, whose roundings are 2^29 times smaller than those that the limit is about. Both have the
@@ -252,6 +290,25 @@ RealResult CheckScaledSteps(const contract::ModelSpec& model, const std::vector<
   CompareGradients(expected, scaled.of(TensorKind::kGradient), std::nullopt, comparison);
   comparison.CompareNumber("loss", whole.loss, scaled.loss, std::nullopt);
   if (!any_scaled) comparison.MakeVacuous("no gradient that is not zero was to be scaled");
+  return comparison.Result();
+}
+
+RealResult CheckShiftedSteps(const std::string& relation, const contract::ModelSpec& model, int64_t batch,
+                             const Shift& shift, const StepSight& whole, const StepSight& shifted) {
+  Comparison comparison(relation, model);
+  const double of_sums = SumTolerance(model.gpt2(), batch, kUnitRoundoff);
+  // A probability changes by at most 2 d of itself where no number of its softmax changes by more than d.
+  const double of_shift = 2 * ForwardTolerance(model.gpt2()) * shift.largest;
+  const LargestByHead largest(model, whole);
+  comparison.set_step(whole.step);
+  comparison.CompareNumber("tokens", static_cast<double>(whole.tokens), static_cast<double>(shifted.tokens), 0);
+  CompareEachGradient(
+      whole.of(TensorKind::kGradient), shifted.of(TensorKind::kGradient),
+      [&](size_t tensor) { return (of_sums + of_shift) * largest.of(tensor); }, comparison);
+  comparison.CompareNumber("loss", whole.loss, shifted.loss, of_sums * std::abs(whole.loss) + of_shift);
+  if (!(largest.of_others > 0)) comparison.MakeVacuous(kNoGradient);
+  if (!(whole.loss > shift.least_loss)) comparison.MakeVacuous("logits are not so far apart as they were to be");
+  if (!(of_sums + of_shift < 1)) comparison.MakeVacuous("the shift is so large that a gradient could be missing");
   return comparison.Result();
 }
 

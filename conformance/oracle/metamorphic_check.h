@@ -40,4 +40,15 @@ RealResult CheckSplitSteps(const contract::ModelSpec& model, int64_t batch, cons
 RealResult CheckScaledSteps(const contract::ModelSpec& model, const std::vector<std::vector<int>>& exponents,
                             const StepSight& whole, const StepSight& scaled);
 
+// What is known of two runs whose logits, or scores of attention, differ by one number for all of a softmax.
+struct Shift {
+  double largest = 0;     // the magnitudes of the terms of such a number add up to no more, in either run
+  double least_loss = 0;  // VACUOUS unless the loss is above it: logits were to be far apart
+};
+
+// gpt2 in fp32, one step: what does not depend on the shift differs by no more than the roundings of numbers of its
+// size lead to.
+RealResult CheckShiftedSteps(const std::string& relation, const contract::ModelSpec& model, int64_t batch,
+                             const Shift& shift, const StepSight& whole, const StepSight& shifted);
+
 }  // namespace plumbline::conformance

@@ -286,6 +286,107 @@ TEST(CheckNearSteps, NamesTheTensorThatIsFarthestOffAndCountsTheOthers) {
   EXPECT_EQ(result.divergence->num_tensors, 3);
 }
 
+// Limits of the example's sums and of a shift, relative to the largest gradient and absolute for the loss.
+constexpr double kOfSums = 2 * (1 * (6 * 7 + 12 + 20 + 19)) * 0x1p-24;
+double OfShift(const Shift& shift) { return 2 * (2 * (1 * (7 + 12 + 20) + 12) * 0x1p-24) * shift.largest; }
+
+contract::ModelSpec UntiedModel() {
+  contract::Gpt2Spec model = kModel.gpt2();
+  model.tied_head = false;
+  return model;
+}
+
+// With a head, before the unused parameter, whose gradient is a millionth of the others'.
+StepSight UntiedSight() {
+  StepSight sight = ExampleSight();
+  auto& gradients = sight.of(TensorKind::kGradient);
+  std::vector<double> head = gradients.front();
+  for (double& value : head) value *= 1e-6;
+  gradients.insert(gradients.end() - 1, head);
+  return sight;
+}
+
+TEST(CheckShiftedSteps, AllowsTheRoundingsOfTheShiftAndNothingBeyond) {
+  for (double largest : {0.0, 100.0, 3000.0}) {
+    for (bool tied : {true, false}) {
+      const contract::ModelSpec model = tied ? kModel : UntiedModel();
+      const StepSight whole = tied ? ExampleSight() : UntiedSight();
+      const Shift shift{largest, 0};
+      const auto check = [&](const StepSight& seen) {
+        return CheckShiftedSteps("shifted_logits", model, kBatch, shift, whole, seen);
+      };
+      ExpectPasses(check(whole));
+      for (size_t tensor : {size_t{0}, size_t{5}, whole.of(TensorKind::kGradient).size() - 2}) {
+        const bool is_head = contract::Parameters(model)[tensor].name == "head.weight";
+        StepSight head = ZeroSight();
+        head.of(TensorKind::kGradient).front() = whole.of(TensorKind::kGradient)[tensor];
+        const double limit = (kOfSums + OfShift(shift)) * LargestOf(is_head ? head : ExampleSight());
+        const double before = whole.of(TensorKind::kGradient)[tensor][1];
+        StepSight seen = whole;
+        for (double sign : {-1.0, 1.0}) {
+          ElementOf(seen, tensor, 1) = before + sign * 0.99 * limit;
+          ExpectPasses(check(seen));
+          ElementOf(seen, tensor, 1) = before + sign * 1.01 * limit;
+          ExpectFails(check(seen), "shifted_logits: step 0: gradient of ");
+        }
+      }
+      StepSight seen = whole;
+      const double limit = kOfSums * std::abs(whole.loss) + OfShift(shift);
+      seen.loss = whole.loss + 0.99 * limit;
+      ExpectPasses(check(seen));
+      seen.loss = whole.loss + 1.01 * limit;
+      ExpectFails(check(seen), "loss");
+    }
+  }
+}
+
+TEST(CheckShiftedSteps, FailsForWhatIsNotFiniteInEitherRunAndForOtherSizes) {
+  const StepSight good = ExampleSight();
+  const auto fails = [&](const StepSight& one, const StepSight& other, const std::string& part) {
+    // Far apart or not, what failed is no lack of evidence.
+    for (const Shift& shift : {Shift{100, 0}, Shift{100, 1e9}}) {
+      ExpectFails(CheckShiftedSteps("shifted_scores", kModel, kBatch, shift, one, other), part);
+    }
+  };
+  for (double odd : kNotFinite) {
+    StepSight seen = good;
+    ElementOf(seen, 5, 1) = odd;
+    fails(good, seen, "element 1 is");
+    fails(seen, good, "element 1 is");
+    fails(seen, seen, "element 1 is");
+    seen = good;
+    seen.loss = odd;
+    fails(good, seen, "loss");
+    fails(seen, good, "loss");
+    fails(seen, seen, "loss");
+  }
+  for (Change change : kOtherSizes) {
+    StepSight seen = good;
+    change(seen);
+    fails(good, seen, "is ");
+    fails(seen, good, "is ");
+  }
+  StepSight seen = good;
+  ++seen.tokens;
+  fails(good, seen, "tokens");
+  Guard guard;
+  GuardShiftedSteps("shifted_scores", kModel, kBatch, Shift{100, 0}, good, good, guard);
+  ExpectAllNoticed(guard, 5);
+}
+
+TEST(CheckShiftedSteps, IsVacuousWithoutGradientWithLogitsTooCloseAndWithAShiftThatHidesAll) {
+  const StepSight whole = ExampleSight();
+  const auto check = [&](const StepSight& sight, const Shift& shift) {
+    return CheckShiftedSteps("shifted_logits", kModel, kBatch, shift, sight, sight);
+  };
+  ExpectVacuous(check(ZeroSight(), Shift{100, 0}));
+  ExpectVacuous(check(whole, Shift{100, whole.loss}));
+  ExpectPasses(check(whole, Shift{100, 0.999 * whole.loss}));
+  const double hides = 1 / OfShift(Shift{1, 0});
+  ExpectVacuous(check(whole, Shift{hides, 0}));
+  ExpectPasses(check(whole, Shift{0.99 * hides, 0}));
+}
+
 TEST(Gpt2Checks, AreVacuousWhereGradientsAreZero) {
   const StepSight zero = ZeroSight();
   ExpectVacuous(CheckNearSteps("permuted", kModel, kBatch, zero, zero));

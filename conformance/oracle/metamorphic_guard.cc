@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "conformance/oracle/metamorphic_check.h"
-
 namespace plumbline::conformance {
 namespace {
 
@@ -113,6 +111,13 @@ void GuardScaledSteps(const contract::ModelSpec& model, const std::vector<std::v
     double& element = LargestElement(sight);
     element = std::nextafter(static_cast<float>(element), std::numeric_limits<float>::infinity());
   });
+}
+
+void GuardShiftedSteps(const std::string& relation, const contract::ModelSpec& model, int64_t batch, const Shift& shift,
+                       const StepSight& whole, const StepSight& shifted, Guard& guard) {
+  GuardSteps(
+      shifted, [&](const StepSight& seen) { return CheckShiftedSteps(relation, model, batch, shift, whole, seen); },
+      guard);
 }
 
 }  // namespace plumbline::conformance

@@ -9,6 +9,7 @@
 
 #include "conformance/contract/model_spec.h"
 #include "conformance/oracle/guard.h"
+#include "conformance/oracle/metamorphic_check.h"
 #include "conformance/oracle/run_digest.h"
 #include "conformance/oracle/step_sight.h"
 
@@ -30,5 +31,8 @@ void GuardSplitSteps(const contract::ModelSpec& model, int64_t batch, const Step
 
 void GuardScaledSteps(const contract::ModelSpec& model, const std::vector<std::vector<int>>& exponents,
                       const StepSight& whole, const StepSight& scaled, Guard& guard);
+
+void GuardShiftedSteps(const std::string& relation, const contract::ModelSpec& model, int64_t batch, const Shift& shift,
+                       const StepSight& whole, const StepSight& shifted, Guard& guard);
 
 }  // namespace plumbline::conformance

@@ -28,10 +28,12 @@ void BiasTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   const contract::Case& spec = run.task_run.spec;
   run.seen = Observe(spec, description_, out_dir, outcome, index == 0 ? &guard_ : nullptr);
   if (outcome.kind == CaseOutcome::Kind::kOk) run.sight = SeeStep(spec, out_dir, spec.first_step);
+  if (outcome.kind != CaseOutcome::Kind::kOk) run.first_untraced = FirstUntraced(spec, out_dir);
   if (run.sight && run.sight->sight) KeepGradients(*run.sight->sight);
   if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
   judgement_ = Judge();
   if (judgement_->verdict == reports::Verdict::kPass) AddGuard(*judgement_);
+  lead_ = MakeLead();
   for (Run& seen : runs_) {
     seen.seen.reset();
     seen.sight.reset();
@@ -63,7 +65,13 @@ Judgement BiasTrial::Judge() const {
   for (const Run& run : runs_) {
     for (const reports::CheckRecord& check : run.seen->checks) JoinCheck(judgement.checks, check);
     JoinCheck(judgement.checks, run.sight->check);
-    whole &= run.sight->sight.has_value();
+    if (run.sight->sight) continue;
+    // Ranks that hold different things are seen where the step is put together.
+    if (whole) {
+      judgement.divergence = Divergence{run.task_run.spec.first_step, "dump", "", 0, run.sight->check.detail};
+      judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
+    }
+    whole = false;
   }
   if (whole) {
     RealResult bias = CheckBias(model_, truth_.steps(), Sights());
@@ -72,6 +80,17 @@ Judgement BiasTrial::Judge() const {
   }
   Settle(judgement);
   return judgement;
+}
+
+// A bias is of all steps together: the record has its tensor, and there is no run to look at again.
+std::optional<Lead> BiasTrial::MakeLead() const {
+  if (judgement_->engine_failed) {
+    return LeadOfStop(runs_[*judgement_->diverged_run].first_untraced, judgement_->message);
+  }
+  if (!judgement_->divergence) return std::nullopt;
+  Lead lead{*judgement_->divergence};
+  if (judgement_->diverged_run) lead.run = runs_[*judgement_->diverged_run].task_run;
+  return lead;
 }
 
 void BiasTrial::AddGuard(Judgement& judgement) {

@@ -3,6 +3,7 @@
 // unrelated steps, judged together, and the traces of each. Updates, relations and losses are judged in other cases.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,11 +29,13 @@ class BiasTrial final : public Trial {
     TaskRun task_run;
     std::optional<Observation> seen;
     std::optional<SightResult> sight;
+    int64_t first_untraced = 0;  // of a run that did not end well
   };
 
   std::vector<RunEnd> Ends() const;
   Judgement Judge() const;
   void AddGuard(Judgement& judgement);  // of one that passes
+  std::optional<Lead> MakeLead() const;
   std::vector<StepSight> Sights() const;
 
   std::string id_;  // of the case

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "conformance/contract/testing/temporary_folder.h"
 #include "conformance/runner/real_runs.h"
@@ -76,7 +77,12 @@ contract::Case Base() { return CaseOf(SmallProblem(), "gpt2/bias/x", PlainLayout
 
 using Touch = std::function<CaseOutcome(size_t run, const std::filesystem::path& out_dir)>;  // how a run ended
 
-Judgement JudgeEngine(double factor, const BiasTruth& truth, const Touch& touch = nullptr) {
+struct Judged {
+  Judgement judgement;
+  std::optional<Lead> lead;
+};
+
+Judged Try(double factor, const BiasTruth& truth, const Touch& touch = nullptr) {
   const contract::testing::TemporaryFolder folder;
   const contract::EngineDescription description;
   const MadeUpEngine engine(DType::kF32, Draw(5e-3, factor));
@@ -89,7 +95,11 @@ Judgement JudgeEngine(double factor, const BiasTruth& truth, const Touch& touch 
     trial.Take(i, folder.path() / std::to_string(i),
                touch ? touch(i, folder.path() / std::to_string(i)) : CaseOutcome{});
   }
-  return trial.judgement();
+  return {trial.judgement(), trial.lead()};
+}
+
+Judgement JudgeEngine(double factor, const BiasTruth& truth, const Touch& touch = nullptr) {
+  return Try(factor, truth, touch).judgement;
 }
 
 CheckOutcome Outcome(const Judgement& judgement, const std::string& name) {
@@ -134,6 +144,35 @@ TEST(BiasTrial, OfOneRunWithoutADumpNothingIsCompared) {
   EXPECT_EQ(judgement.verdict, Verdict::kFail);
   EXPECT_EQ(Outcome(judgement, "dump"), CheckOutcome::kFail);
   EXPECT_EQ(Outcome(judgement, "bias"), CheckOutcome::kNotApplicable);
+}
+
+TEST(BiasTrial, LeadsToTheTensorTheStepThatStoppedOrTheRunWhoseRanksDiffer) {
+  EXPECT_FALSE(Try(1, GoodTruth()).lead);
+  const std::optional<Lead> bias = Try(1.01, GoodTruth()).lead;
+  ASSERT_TRUE(bias);
+  EXPECT_EQ(bias->divergence.quantity, "gradient");
+  EXPECT_EQ(bias->divergence.tensor, kTensor);
+  EXPECT_FALSE(bias->run) << "no single step shows it";
+
+  const std::optional<Lead> stop = Try(1, GoodTruth(), [](size_t run, const std::filesystem::path& out_dir) {
+                                     if (run != 7) return CaseOutcome{};
+                                     std::filesystem::remove_all(out_dir / "rank0");
+                                     return CaseOutcome{Kind::kError, "out of memory"};
+                                   }).lead;
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->divergence.quantity, "engine");
+  EXPECT_EQ(stop->divergence.step, 0);
+  EXPECT_EQ(stop->divergence.detail, "run unrelated7: out of memory");
+  EXPECT_FALSE(stop->run);
+
+  const std::optional<Lead> dump = Try(1, GoodTruth(), [](size_t run, const std::filesystem::path& out_dir) {
+                                     if (run == 5 || run == 6) std::filesystem::remove(DumpPath(out_dir, 0, 0));
+                                     return CaseOutcome{};
+                                   }).lead;
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->divergence.quantity, "dump");
+  ASSERT_TRUE(dump->run);
+  EXPECT_EQ(NameOfRun(dump->run->spec.id, Base().id), "unrelated5");
 }
 
 TEST(BiasTrial, WhereReferenceAndWitnessDisagreeNobodyIsAccused) {

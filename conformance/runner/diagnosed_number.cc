@@ -87,7 +87,7 @@ reports::DivergenceRecord Diagnosis::FinishNumber(const Dump& dump, reports::Div
   if (first) {
     Rank(*first, record);
   } else {
-    record.undiagnosed = "it did not diverge when it was run again";
+    record.undiagnosed = kNotAgain;
   }
   return record;
 }

@@ -86,7 +86,7 @@ TEST_F(DiagnosedNumberTest, RoundingIsNoMistake) {
       sight.real.gradient_norm = static_cast<float>(sight.real.gradient_norm);
       sight.loss = static_cast<float>(sight.loss);
     });
-    EXPECT_EQ(record.undiagnosed, "it did not diverge when it was run again") << quantity;
+    EXPECT_EQ(record.undiagnosed, "it did not diverge when it was run again with dumps") << quantity;
   }
 }
 

@@ -17,6 +17,32 @@ using contract::TensorKind;
 
 Values ToDouble(const auto& values) { return {values.begin(), values.end()}; }
 
+// Elements that have no value in the truth, nor in the candidate, as after a skipped step: no hypothesis can say
+// anything of them. Made zero throughout, they are equal under each.
+std::vector<size_t> ForgetElementsWithoutValue(Evidence& evidence) {
+  std::vector<size_t> forgotten;
+  for (size_t i = 0; i < std::min(evidence.truth.size(), evidence.candidate.size()); ++i) {
+    if (!std::isnan(evidence.truth[i]) || !std::isnan(evidence.candidate[i])) continue;
+    forgotten.push_back(i);
+    TensorState& before = evidence.before;
+    for (Values* values : {&evidence.truth, &evidence.candidate, &evidence.gradient, &evidence.used_gradient,
+                           &before.master, &before.moment, &before.second_moment}) {
+      if (i < values->size()) (*values)[i] = 0;
+    }
+  }
+  return forgotten;
+}
+
+std::vector<DumpedSlice> Without(std::vector<DumpedSlice> slices, const std::vector<size_t>& forgotten) {
+  for (DumpedSlice& slice : slices) {
+    for (const size_t element : forgotten) {
+      const int64_t at = static_cast<int64_t>(element) - slice.begin;
+      if (at >= 0 && at < static_cast<int64_t>(slice.values.size())) slice.values[static_cast<size_t>(at)] = 0;
+    }
+  }
+  return slices;
+}
+
 double Norm(const Values& values) {
   double squares = 0;
   for (double value : values) squares += value * value;
@@ -145,7 +171,7 @@ void Diagnosis::AddTruth(const Found& found, const Dump& dump, Evidence& evidenc
   }
 }
 
-Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
+Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump, std::vector<size_t>& forgotten) const {
   Evidence evidence;
   evidence.is_exact = model_.is_exact();
   evidence.parameter = contract::Parameters(model_)[found.tensor];
@@ -164,6 +190,7 @@ Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
     evidence.candidate = std::move(held->values);
     evidence.held = std::move(held->held);
   }
+  forgotten = ForgetElementsWithoutValue(evidence);
   if (!evidence.is_exact) {
     constexpr double kRounding = 0x1p-23;  // of fp32, of what is stored; a candidate may be much larger than the truth
     const double stored = std::max(Norm(evidence.truth), Norm(evidence.candidate));
@@ -174,7 +201,8 @@ Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
 
 reports::DivergenceRecord Diagnosis::FinishTensor(const Found& found, const Dump& dump,
                                                   reports::DivergenceRecord record) const {
-  const Evidence evidence = EvidenceOf(found, dump);
+  std::vector<size_t> forgotten;
+  const Evidence evidence = EvidenceOf(found, dump, forgotten);
   record.quantity = contract::Name(found.kind);
   record.tensor = evidence.parameter.name;
   record.layer = LayerOf(record.tensor);
@@ -185,10 +213,10 @@ reports::DivergenceRecord Diagnosis::FinishTensor(const Found& found, const Dump
   }
   const double tolerance = DifferenceTolerance(evidence.candidate, evidence.truth, evidence.noise);
   record.region = DescribeRegion(evidence.parameter, evidence.candidate, evidence.truth, tolerance);
-  record.ranks = DifferingRanks(dump.of(found.kind, found.tensor), evidence.truth, tolerance);
+  record.ranks = DifferingRanks(Without(dump.of(found.kind, found.tensor), forgotten), evidence.truth, tolerance);
   if (record.ranks.empty()) {
-    record.undiagnosed =
-        "its dump did not diverge when it was run again: it was chance, or its trace tells other numbers than its dump";
+    record.ranks = RanksOfOtherTrace(dump, found.kind, found.tensor, record.tensor);
+    record.undiagnosed = record.ranks.empty() ? kNotAgain : kOtherTrace;
     return record;
   }
   Rank(evidence, record);

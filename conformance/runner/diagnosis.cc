@@ -33,7 +33,7 @@ TaskRun UpTo(TaskRun run, int64_t step, const std::string& suffix) {
 
 Diagnosis::Diagnosis(const Lead& lead, contract::ModelSpec model, bool engine_dumps,
                      const contract::TokenSource& source, ProbeCache& probes)
-    : lead_(lead), model_(std::move(model)) {
+    : lead_(lead), model_(lead.run ? lead.run->spec.model : std::move(model)) {
   if (lead_.divergence.quantity == "engine") {
     undiagnosed_ = "the engine stopped in this step";
   } else if (!lead_.run) {
@@ -108,15 +108,28 @@ reports::DivergenceRecord Diagnosis::Finish() const {
   }
   const std::optional<Found> found = FindTensor(*dump);
   if (found) return FinishTensor(*found, *dump, std::move(record));
-  if (record.quantity == kDump) {
-    reports::DivergenceRecord of_norm = record;
-    of_norm.quantity = kNorm;
-    of_norm = FinishNumber(*dump, std::move(of_norm));
-    if (!of_norm.ranks.empty()) return of_norm;
-    record.undiagnosed = "ranks hold the same when it is run again";
-    return record;
-  }
+  if (record.quantity == kDump) return FinishDump(*dump, std::move(record));
   record.undiagnosed = "no tensor is named";
+  return record;
+}
+
+// Ranks hold the same: it is their norm that is wrong, or what the trace states of a dump.
+reports::DivergenceRecord Diagnosis::FinishDump(const Dump& dump, reports::DivergenceRecord record) const {
+  reports::DivergenceRecord of_norm = record;
+  of_norm.quantity = kNorm;
+  of_norm = FinishNumber(dump, std::move(of_norm));
+  if (!of_norm.ranks.empty()) return of_norm;
+  for (TensorKind kind : contract::kTensorKinds) {
+    for (const contract::ParameterSpec& parameter : contract::Parameters(model_)) {
+      record.ranks = RanksOfOtherTrace(dump, kind, static_cast<size_t>(parameter.tensor_id), parameter.name);
+      if (record.ranks.empty()) continue;
+      record.tensor = parameter.name;
+      record.layer = LayerOf(parameter.name);
+      record.undiagnosed = "the trace states other numbers than the engine's own dump";
+      return record;
+    }
+  }
+  record.undiagnosed = "ranks hold the same when it is run again with dumps";
   return record;
 }
 

@@ -19,7 +19,8 @@ using ProbeCache = std::map<std::string, std::shared_ptr<ReferenceProbe>>;
 
 class Diagnosis {
  public:
-  // Engines without `dump` cannot be diagnosed beyond what the lead says. The lead is copied.
+  // Engines without `dump` cannot be diagnosed beyond what the lead says. The lead is copied. `model`: the trial's; a
+  // run of it may have another one.
   Diagnosis(const Lead& lead, contract::ModelSpec model, bool engine_dumps, const contract::TokenSource& source,
             ProbeCache& probes);
 
@@ -30,6 +31,11 @@ class Diagnosis {
   reports::DivergenceRecord Finish() const;
 
  private:
+  // Runs again without dumps may have failed as before: that is said of the case, not here.
+  static constexpr const char* kNotAgain = "it did not diverge when it was run again with dumps";
+  static constexpr const char* kOtherTrace =
+      "the trace states other numbers than the engine's own dump, which is right";
+
   struct Found {
     contract::TensorKind kind = contract::TensorKind::kGradient;
     size_t tensor = 0;
@@ -39,7 +45,8 @@ class Diagnosis {
   std::optional<Found> FindTensor(const Dump& dump) const;
   std::optional<TensorState> StateBefore(size_t tensor) const;
   TensorState InitialState(size_t tensor) const;
-  Evidence EvidenceOf(const Found& found, const Dump& dump) const;
+  // forgotten: elements without a value, which say nothing.
+  Evidence EvidenceOf(const Found& found, const Dump& dump, std::vector<size_t>& forgotten) const;
   void AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const;
   // Names of quantities, besides those of the kinds of tensors.
   static constexpr const char* kDump = "dump";  // ranks do not agree, or a dump is not what the trace lists
@@ -52,6 +59,7 @@ class Diagnosis {
   std::optional<Evidence> NumberEvidence(const std::string& quantity, const Dump& dump, size_t rank,
                                          size_t group) const;
   reports::DivergenceRecord FinishTensor(const Found& found, const Dump& dump, reports::DivergenceRecord record) const;
+  reports::DivergenceRecord FinishDump(const Dump& dump, reports::DivergenceRecord record) const;
   reports::DivergenceRecord FinishNumber(const Dump& dump, reports::DivergenceRecord record) const;
   static void Rank(const Evidence& evidence, reports::DivergenceRecord& record);
   UpdateRecipe RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const;

@@ -167,11 +167,9 @@ TEST_F(DiagnosisTest, WhatDoesNotHappenAgainIsSaidToHaveNot) {
   struct Again {
     std::string quantity, tensor, says;
   };
-  const std::string none = "it did not diverge when it was run again";
-  const std::string dump =
-      "its dump did not diverge when it was run again: it was chance, or its trace tells other numbers than its dump";
-  for (const Again& again : {Again{"gradient", kName, dump}, Again{"master", kName, dump}, Again{"loss", "", none},
-                             Again{"dump", "", "ranks hold the same when it is run again"}}) {
+  const std::string none = "it did not diverge when it was run again with dumps";
+  for (const Again& again : {Again{"gradient", kName, none}, Again{"master", kName, none}, Again{"loss", "", none},
+                             Again{"dump", "", "ranks hold the same when it is run again with dumps"}}) {
     probes_.clear();
     Begin(again.quantity, again.tensor);
     FeedReference();
@@ -181,6 +179,28 @@ TEST_F(DiagnosisTest, WhatDoesNotHappenAgainIsSaidToHaveNot) {
     EXPECT_TRUE(record.hypotheses.empty());
     EXPECT_TRUE(record.ranks.empty());
     EXPECT_EQ(record.step, kStep);
+  }
+}
+
+// Of what a trace alone states otherwise, a dump that is right is no sign that the failure was chance.
+TEST_F(DiagnosisTest, ATraceThatStatesOtherNumbersThanItsDumpIsSaidToAndItsRanksAreNamed) {
+  const std::string says = "the trace states other numbers than the engine's own dump";
+  for (const std::string quantity : {"gradient", "dump"}) {
+    probes_.clear();
+    Begin(quantity, quantity == "dump" ? "" : kName);
+    FeedReference();
+    const contract::testing::TemporaryFolder folder;
+    const contract::Case spec = diagnosis_->candidate()->Runs().at(0).spec;
+    WriteExactDumps(
+        spec, folder.path(), spec.dump_steps, Truth, [](int64_t, int64_t) { return 13.0; },
+        WrongIn(TensorKind::kGradient, 1, [](int64_t index) { return Share(0, Tensor(), index); }));
+    diagnosis_->candidate()->Take(0, folder.path(), {});
+    const DivergenceRecord record = diagnosis_->Finish();
+    EXPECT_EQ(record.undiagnosed, quantity == "dump" ? says : says + ", which is right");
+    EXPECT_EQ(record.tensor, kName);
+    EXPECT_EQ(record.layer, 0);
+    EXPECT_EQ(record.ranks, std::vector<int64_t>{1});
+    EXPECT_TRUE(record.hypotheses.empty());
   }
 }
 

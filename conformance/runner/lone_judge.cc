@@ -37,6 +37,19 @@ class Folder {
   std::filesystem::path path_;
 };
 
+// False where a case's data cannot be made: the text is too short, or no weights of tokens fit its layouts. Of starts
+// of engines the same code says that a program is not what it was, which is no property of the case.
+template <typename Make>
+bool HasData(Make make) {
+  try {
+    make();
+    return true;
+  } catch (const contract::Error& error) {
+    if (error.code() != contract::ErrorCode::kInvalidArgument) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
 LoneJudge::LoneJudge(const Engines& engines, const contract::TokenSource& source, std::filesystem::path work_dir,
@@ -53,43 +66,38 @@ void LoneJudge::Know(const PlannedCase& entry, const Truths& truths) {
 std::optional<Judgement> LoneJudge::Judge(const contract::Case& spec, std::stop_token stop) {
   if (Declined(engines_.candidate->description, spec)) return std::nullopt;
   const Folder folder(work_dir_ / "case");
-  try {
-    const Known& known = TruthOf(spec, folder.path(), stop);
-    if (stop.stop_requested()) return std::nullopt;
-    PlannedCase entry = MakePlan(LonePlanOptions(spec)).cases.front();
-    entry.problem = known.problem;
-    const std::unique_ptr<Trial> trial = known.truths->MakeTrial(entry, engines_.candidate->description);
-    Schedule schedule(source_, folder.path() / "trial");
-    schedule.Add(engines_.candidate->program, engines_.candidate->description, {trial.get()});
-    RunSchedule(schedule, jobs_, folder.path() / "engines", stop);
-    if (stop.stop_requested()) return std::nullopt;
-    return trial->judgement();
-  } catch (const contract::Error& error) {
-    if (error.code() != contract::ErrorCode::kInvalidArgument) throw;
-    return std::nullopt;
-  }
+  const Known* known = TruthOf(spec, folder.path(), stop);
+  if (!known) return std::nullopt;
+  PlannedCase entry = MakePlan(LonePlanOptions(spec)).cases.front();
+  entry.problem = known->problem;
+  const std::unique_ptr<Trial> trial = known->truths->MakeTrial(entry, engines_.candidate->description);
+  Schedule schedule(source_, folder.path() / "trial", stop);
+  const auto add = [&] { schedule.Add(engines_.candidate->program, engines_.candidate->description, {trial.get()}); };
+  if (!HasData(add)) return std::nullopt;
+  RunSchedule(schedule, jobs_, folder.path() / "engines");
+  if (stop.stop_requested()) return std::nullopt;
+  return trial->judgement();
 }
 
 // After a stop request it is not complete, and not kept.
-const LoneJudge::Known& LoneJudge::TruthOf(const contract::Case& spec, const std::filesystem::path& dir,
+const LoneJudge::Known* LoneJudge::TruthOf(const contract::Case& spec, const std::filesystem::path& dir,
                                            std::stop_token stop) {
-  static const Known kNone;
   const std::string key = KeyOf(spec);
-  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  if (const auto found = known_.find(key); found != known_.end()) return &found->second;
   Known known;
   known.plan = std::make_unique<const Plan>(MakePlan(LonePlanOptions(spec)));
   known.own = std::make_unique<Truths>(known.plan->list, std::set<int>{0}, LonePlanOptions(spec), source_);
-  Schedule first(source_, dir / "first");
-  known.own->ScheduleTrajectories(*engines_.reference, first);
-  RunSchedule(first, jobs_, dir / "engines", stop);
-  if (stop.stop_requested()) return kNone;
-  Schedule second(source_, dir / "second");
-  known.own->ScheduleRest(*engines_.reference, *engines_.plain, second);
-  RunSchedule(second, jobs_, dir / "engines", stop);
-  if (stop.stop_requested()) return kNone;
+  Schedule first(source_, dir / "first", stop);
+  if (!HasData([&] { known.own->ScheduleTrajectories(*engines_.reference, first); })) return nullptr;
+  RunSchedule(first, jobs_, dir / "engines");
+  if (stop.stop_requested()) return nullptr;
+  Schedule second(source_, dir / "second", stop);
+  if (!HasData([&] { known.own->ScheduleRest(*engines_.reference, *engines_.plain, second); })) return nullptr;
+  RunSchedule(second, jobs_, dir / "engines");
+  if (stop.stop_requested()) return nullptr;
   known.own->Finish();
   known.truths = known.own.get();
-  return known_.emplace(key, std::move(known)).first->second;
+  return &known_.emplace(key, std::move(known)).first->second;
 }
 
 }  // namespace plumbline::conformance

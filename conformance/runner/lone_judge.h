@@ -34,7 +34,7 @@ class LoneJudge {
   void Know(const PlannedCase& entry, const Truths& truths);
 
   // Nothing if the case cannot be made (no data of this shape) or its engine declines it, or after a stop request.
-  // contract::Error for what is wrong with the machine.
+  // contract::Error for what is wrong with the machine or with an engine's program, which may be gone by now.
   std::optional<Judgement> Judge(const contract::Case& spec, std::stop_token stop);
 
  private:
@@ -46,7 +46,8 @@ class LoneJudge {
     std::unique_ptr<Truths> own;
   };
 
-  const Known& TruthOf(const contract::Case& spec, const std::filesystem::path& dir, std::stop_token stop);
+  // None where there are no data, and after a stop request.
+  const Known* TruthOf(const contract::Case& spec, const std::filesystem::path& dir, std::stop_token stop);
 
   Engines engines_;
   const contract::TokenSource& source_;

@@ -99,6 +99,21 @@ TEST_F(LoneJudgeTest, AfterAStopRequestThereIsNoJudgementAndNoHalfTruthIsKept) {
   EXPECT_EQ(reference_.NumStarts(), before + 1);
 }
 
+// Else "no smaller case fails" would be said of cases that were never run.
+TEST_F(LoneJudgeTest, AnEngineProgramThatIsGoneIsAnErrorAndNotACaseWithoutData) {
+  for (const ScriptEngine* engine : {&reference_, &candidate_}) {
+    contract::Case spec = ScriptCase();
+    spec.seed = engine == &reference_ ? 2 : 1;  // of a truth of its own
+
+    const std::filesystem::path program = engine->engine().program.program;
+    std::filesystem::rename(program, program.string() + ".away");
+    const std::string message = ErrorMessage(contract::ErrorCode::kInvalidArgument, [&] { Judge(spec); });
+    EXPECT_NE(message.find(program.string() + ": no such file"), std::string::npos) << message;
+    std::filesystem::rename(program.string() + ".away", program);
+  }
+  EXPECT_TRUE(Judge(ScriptCase()));
+}
+
 TEST_F(LoneJudgeTest, WhatIsWrongWithTheMachineIsAnError) {
   std::ofstream(folder_ / "work") << "a file where folders are to be";
   ErrorMessage(contract::ErrorCode::kEnvironment, [&] { Judge(ScriptCase()); });

@@ -69,6 +69,15 @@ void AddAccumulated(const Case& whole, MetamorphicRuns& made) {
   made.runs.push_back({std::move(variant)});
 }
 
+template <typename ShiftedBy>
+void AddShifted(const Case& whole, const std::string& name, ShiftedBy shifted_by, MetamorphicRuns& made) {
+  ShiftedStarts starts =
+      shifted_by(whole.model.gpt2(), contract::MakeInitialRealState(whole.model.gpt2(), whole.config, whole.seed));
+  made.shift = starts.shift;
+  made.runs.front().start = std::make_shared<const RealStart>(RealStart{std::move(starts.whole)});
+  made.runs.push_back({Variant(whole, name), std::make_shared<const RealStart>(RealStart{std::move(starts.shifted)})});
+}
+
 }  // namespace
 
 MetamorphicRuns MakeMetamorphicRuns(MetamorphicRelation relation, const Case& whole, const Batches& batches) {
@@ -91,6 +100,12 @@ MetamorphicRuns MakeMetamorphicRuns(MetamorphicRelation relation, const Case& wh
       break;
     case MetamorphicRelation::kAccumulated:
       AddAccumulated(spec, made);
+      break;
+    case MetamorphicRelation::kShiftedLogits:
+      AddShifted(spec, "shifted", ShiftedLogits, made);
+      break;
+    case MetamorphicRelation::kShiftedScores:
+      AddShifted(spec, "shifted", ShiftedScores, made);
       break;
   }
   return made;

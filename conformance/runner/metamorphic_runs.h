@@ -12,12 +12,14 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/runner/rescaled_weights.h"
 #include "conformance/runner/run_task.h"
+#include "conformance/runner/shifted_weights.h"
 
 namespace plumbline::conformance {
 
 struct MetamorphicRuns {
   std::vector<TaskRun> runs;
   Exponents exponents;          // of kScaled
+  Shift shift;                  // of kShiftedLogits and kShiftedScores
   std::string nothing_changed;  // one line: why the variant shows nothing; empty where it does
 };
 

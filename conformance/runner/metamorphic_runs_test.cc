@@ -111,6 +111,32 @@ TEST(PermutedRelabelledAndSplit, SayThatNothingChangedWithOneRankMicroBatchAndSa
   EXPECT_NE(MakeMetamorphicRuns(MetamorphicRelation::kSplit, whole, one).nothing_changed, "");
 }
 
+// That the states are what the relation says is shifted_weights_test's.
+TEST(Shifted, BeginsBothRunsAtStatesOfTheirOwnAndKnowsTheShift) {
+  for (MetamorphicRelation relation : {MetamorphicRelation::kShiftedLogits, MetamorphicRelation::kShiftedScores}) {
+    for (const Entry& entry : Entries(relation)) {
+      const auto initial =
+          contract::MakeInitialRealState(entry.whole.model.gpt2(), entry.whole.config, entry.whole.seed);
+      const auto differs = [](const auto& one, const auto& other) {
+        int64_t tensors = 0;
+        for (size_t i = 0; i < one.size(); ++i) tensors += one[i].master != other[i].master;
+        return tensors;
+      };
+      ASSERT_TRUE(entry.made.runs[0].start && entry.made.runs[1].start) << entry.whole.id;
+      const auto &whole = entry.made.runs[0].start->state, &shifted = entry.made.runs[1].start->state;
+      const int64_t changed = relation == MetamorphicRelation::kShiftedLogits ? 1 : entry.whole.model.gpt2().layers;
+      EXPECT_EQ(differs(initial, whole), changed) << entry.whole.id;
+      EXPECT_EQ(differs(whole, shifted), changed) << entry.whole.id;
+      EXPECT_GT(entry.made.shift.largest, 100) << entry.whole.id;
+      EXPECT_EQ(entry.made.shift.least_loss > 0, relation == MetamorphicRelation::kShiftedLogits) << entry.whole.id;
+      Case variant = entry.made.runs[1].spec;
+      variant.id = entry.made.runs[0].spec.id;
+      EXPECT_EQ(variant, entry.made.runs[0].spec);
+      EXPECT_FALSE(entry.made.runs[1].batches);
+    }
+  }
+}
+
 // Along every path of the model the powers of two cancel: products sum their exponents.
 TEST(RescaledWeights, CancelInEveryProduct) {
   for (const Entry& entry : Entries(MetamorphicRelation::kScaled)) {

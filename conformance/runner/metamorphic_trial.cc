@@ -19,6 +19,10 @@ contract::Batches BatchesOf(const Case& spec, const contract::TokenSource& sourc
                                {spec.seed, spec.first_step, spec.steps, spec.config.train_batch_size});
 }
 
+bool IsShifted(MetamorphicRelation relation) {
+  return relation == MetamorphicRelation::kShiftedLogits || relation == MetamorphicRelation::kShiftedScores;
+}
+
 }  // namespace
 
 MetamorphicTrial::MetamorphicTrial(MetamorphicRelation relation, Case whole,
@@ -95,6 +99,7 @@ RealResult MetamorphicTrial::Compare() const {
   }
   if (model.is_exact()) return CheckSameRuns(name, model, run(0), run(1));
   if (relation_ == MetamorphicRelation::kScaled) return CheckScaledSteps(model, made_.exponents, step(0), step(1));
+  if (IsShifted(relation_)) return CheckShiftedSteps(name, model, batch, made_.shift, step(0), step(1));
   return CheckNearSteps(name, model, batch, step(0), step(1));
 }
 
@@ -112,6 +117,7 @@ void MetamorphicTrial::PlantChanges() {
   if (relation_ == MetamorphicRelation::kScaled) {
     return GuardScaledSteps(model, made_.exponents, step(0), step(1), guard_);
   }
+  if (IsShifted(relation_)) return GuardShiftedSteps(name, model, batch, made_.shift, step(0), step(1), guard_);
   return GuardNearSteps(name, model, batch, step(0), step(1), guard_);
 }
 

@@ -64,9 +64,10 @@ std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& o
   return cases;
 }
 
-std::vector<PlannedCase> RelationCases(const CaseList& list, const PlanOptions& options) {
+std::vector<PlannedCase> RelationCases(const CaseList& list, const std::vector<MetamorphicCase>& entries,
+                                       const PlanOptions& options) {
   std::vector<PlannedCase> cases;
-  for (const auto& [relation, spec] : MetamorphicCases(list, options.tier)) {
+  for (const auto& [relation, spec] : entries) {
     const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
     contract::Case whole = CaseOf(problem, spec.id, spec.config, options);
     whole.steps = MetamorphicSteps(relation, problem);
@@ -81,7 +82,9 @@ std::vector<PlannedCase> AllCases(const CaseList& list, const PlanOptions& optio
     const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
     all.push_back({spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
   }
-  for (PlannedCase& entry : RelationCases(list, options)) all.push_back(std::move(entry));
+  for (PlannedCase& entry : RelationCases(list, MetamorphicCases(list, options.tier), options)) {
+    all.push_back(std::move(entry));
+  }
   if (!options.with_witness) return all;
   for (PlannedCase& witness : WitnessCases(list, options)) all.push_back(std::move(witness));
   return all;
@@ -215,10 +218,15 @@ std::vector<PlannedCase> DefectCases(const std::string& group, const PlanOptions
   options.timeout_s = std::min(options.timeout_s, kMaxTimeoutSeconds);
   const CaseList& list = AllLayouts(options.tier);
   std::vector<PlannedCase> chosen;
-  for (const CaseSpec& spec : group == "gpt2/bias" ? BiasDefectCases(list) : LayoutDefectCases(list, group)) {
+  const std::vector<CaseSpec> layouts = group == "gpt2/bias" ? BiasDefectCases(list) : LayoutDefectCases(list, group);
+  for (const CaseSpec& spec : layouts) {
     const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
     chosen.push_back(
         {spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
+  }
+  if (group != "gpt2") return chosen;
+  for (PlannedCase& entry : RelationCases(list, SoftmaxCases(list, layouts), options)) {
+    chosen.push_back(std::move(entry));
   }
   return chosen;
 }

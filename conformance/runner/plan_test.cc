@@ -140,6 +140,20 @@ TEST(DefectCases, AreTheSameLayoutsInEveryTier) {
   }
 }
 
+TEST(DefectCases, OfGpt2HaveTheRelationsOfSoftmaxesOfOneStep) {
+  std::set<MetamorphicRelation> relations;
+  for (const PlannedCase& entry : DefectCases("gpt2", PlanOptions{})) {
+    if (!entry.relation) continue;
+    relations.insert(*entry.relation);
+    EXPECT_EQ(entry.spec.steps, 1) << entry.id;
+    EXPECT_EQ(entry.spec.timeout_s, 20) << entry.id;
+  }
+  EXPECT_EQ(relations, (std::set{MetamorphicRelation::kShiftedLogits, MetamorphicRelation::kShiftedScores}));
+  for (const std::string group : {"exact", "gpt2/bias"}) {
+    for (const PlannedCase& entry : DefectCases(group, PlanOptions{})) EXPECT_FALSE(entry.relation) << entry.id;
+  }
+}
+
 // A bias shows in no case of the family's layouts, and those are too many to give each the time of this one.
 TEST(DefectCases, OfASmallBiasAreThoseOfItsProblemThoughSmokeHasNoneOfThem) {
   const Plan smoke = MakePlan(PlanOptions{});

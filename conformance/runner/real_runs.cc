@@ -25,9 +25,13 @@ contract::Case StepCase(const contract::Case& base, int64_t step) {
   return spec;
 }
 
-contract::Case SkippedCase(const contract::Case& base, const std::string& value) {
+contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed) {
   contract::Case spec = StepCase(base, kSkippedStep);
   spec.id += "-" + value;
+  if (is_followed) {
+    spec.steps = 2;
+    spec.dump_steps.push_back(kSkippedStep + 1);
+  }
   return spec;
 }
 

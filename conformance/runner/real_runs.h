@@ -27,7 +27,8 @@ bool HasResumedHalf(const contract::Case& base);
 contract::Case StepCase(const contract::Case& base, int64_t step);  // one step, dumped
 // The step whose injected state holds a value that is not finite ("inf", "nan"), and must be skipped.
 inline constexpr int64_t kSkippedStep = 1;
-contract::Case SkippedCase(const contract::Case& base, const std::string& value);
+// If it is followed, the next step is made, from the same state.
+contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed);
 // A late step in bf16 from master weights that bf16 does not hold: only its update can be judged.
 contract::Case UnroundedCase(const contract::Case& base);
 contract::Case SavingCase(const contract::Case& base, bool save);  // the saved half

@@ -43,9 +43,19 @@ TEST(InjectedSteps, AreTheFirstThreeAndALateOneOfTheTrajectory) {
   }
 }
 
+TEST(SkippedCase, GoesOnForOneStepWhereItIsFollowed) {
+  const contract::Case base = Base(Gpt2Cases().problems.front().plain);
+  contract::Case followed = SkippedCase(base, "nan", true);
+  EXPECT_EQ(followed.first_step, kSkippedStep);
+  EXPECT_EQ(followed.steps, 2);
+  EXPECT_EQ(followed.dump_steps, (std::vector<int64_t>{kSkippedStep, kSkippedStep + 1}));
+  EXPECT_EQ(followed.config, base.config);
+}
+
 TEST(SkippedAndUnroundedCases, AreSingleStepsWithIdsOfTheirOwn) {
   const contract::Case base = Base(Gpt2Cases().problems.front().plain);
-  for (const contract::Case& spec : {SkippedCase(base, "inf"), SkippedCase(base, "nan"), UnroundedCase(base)}) {
+  for (const contract::Case& spec :
+       {SkippedCase(base, "inf", false), SkippedCase(base, "nan", false), UnroundedCase(base)}) {
     EXPECT_EQ(spec.steps, 1);
     EXPECT_EQ(spec.dump_steps, std::vector<int64_t>{spec.first_step});
     EXPECT_NE(spec.id, StepCase(base, spec.first_step).id);

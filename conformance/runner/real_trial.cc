@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/diagnosis/first_step.h"
+#include "conformance/oracle/accumulation_check.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/runner/resumed_run.h"
 
@@ -29,7 +30,7 @@ void Add(Judgement& judgement, RealResult result, FindRun find_run) {
 RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth)
     : base_(std::move(base)), description_(description), truth_(truth) {
   const auto add = [&](Part part, TaskRun task_run, contract::Case traced) {
-    runs_.push_back({part, std::move(task_run), std::move(traced), std::nullopt, std::nullopt});
+    runs_.push_back({part, std::move(task_run), std::move(traced), std::nullopt, std::nullopt, std::nullopt});
   };
   add(Part::kTrajectory, {base_}, base_);
   if (description_.Has("deterministic")) {
@@ -49,9 +50,10 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case unrounded = UnroundedCase(base_);
     add(Part::kUnrounded, {unrounded, truth_.Starts(contract::DType::kF32).back()}, unrounded);
   }
-  for (const auto& [name, start] : truth_.skipped_starts()) {
-    const contract::Case skipped = SkippedCase(base_, name);
-    add(Part::kSkipped, {skipped, start}, skipped);
+  for (const SkippedStart& start : truth_.skipped_starts()) {
+    contract::Case skipped = SkippedCase(base_, start.value, start.is_followed);
+    skipped.model = start.model;
+    add(Part::kSkipped, {skipped, start.start}, skipped);
   }
 }
 
@@ -67,6 +69,7 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   run.seen = Observe(run.traced, description_, out_dir, outcome, guard);
   if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
+    if (run.traced.steps > 1) run.following_sight = SeeStep(run.traced, out_dir, run.traced.first_step + 1);
   }
   if (outcome.kind != CaseOutcome::Kind::kOk) run.first_untraced = FirstUntraced(run.traced, out_dir);
   if (std::any_of(runs_.begin(), runs_.end(), [](const Run& other) { return !other.seen; })) return;
@@ -76,6 +79,7 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   for (Run& seen : runs_) {
     seen.seen.reset();
     seen.sight.reset();
+    seen.following_sight.reset();
   }
 }
 
@@ -113,12 +117,17 @@ Judgement RealTrial::Judge() const {
 void RealTrial::AddTraceChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
     for (const CheckRecord& check : run.seen->checks) JoinCheck(judgement.checks, check);
-    if (!run.sight) continue;
-    JoinCheck(judgement.checks, run.sight->check);
-    // Ranks that hold different things are seen where the step is put together.
-    if (run.sight->sight || judgement.divergence) continue;
-    judgement.divergence = Divergence{run.traced.first_step, "dump", "", 0, run.sight->check.detail};
-    judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
+    int64_t step = run.traced.first_step;
+    for (const std::optional<SightResult>* sight : {&run.sight, &run.following_sight}) {
+      if (!*sight) continue;
+      JoinCheck(judgement.checks, (*sight)->check);
+      // Ranks that hold different things are seen where the step is put together.
+      if (!(*sight)->sight && !judgement.divergence) {
+        judgement.divergence = Divergence{step, "dump", "", 0, (*sight)->check.detail};
+        judgement.diverged_run = static_cast<size_t>(&run - runs_.data());
+      }
+      ++step;
+    }
   }
 }
 
@@ -150,17 +159,29 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
     return static_cast<size_t>(found - runs_.begin());
   };
   Add(judgement, std::move(gradients), run_of_step);
+  if (AddsShares(base_.config)) {
+    Add(judgement, CheckAccumulation(base_.model, yardstick.other_plain, candidate), run_of_step);
+  }
   Add(judgement, CheckLosses(yardstick, candidate), run_of_step);
 }
 
 void RealTrial::AddUpdateChecks(Judgement& judgement) const {
   for (const Run& run : runs_) {
-    if (!run.sight || !run.sight->sight) continue;
-    const RealStart& start = *run.task_run.start;
-    Add(judgement,
-        run.part == Part::kSkipped ? CheckSkipped(run.traced, start.state, *run.sight->sight)
-                                   : CheckUpdate(run.traced, start.state, start.num_updates, *run.sight->sight),
-        [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); });
+    const auto this_run = [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); };
+    const auto update = [&](const std::optional<SightResult>& sight) {
+      if (!sight || !sight->sight) return;
+      const RealStart& start = *run.task_run.start;
+      Add(judgement, CheckUpdate(run.traced, start.state, start.num_updates, *sight->sight), this_run);
+    };
+    if (run.part != Part::kSkipped) {
+      update(run.sight);
+      continue;
+    }
+    if (run.sight && run.sight->sight) {
+      Add(judgement, CheckSkipped(run.traced, run.task_run.start->state, *run.sight->sight), this_run);
+    }
+    // As if the skipped step had not been: from the same state, after as many updates.
+    update(run.following_sight);
   }
 }
 
@@ -190,12 +211,19 @@ void RealTrial::AddGuard(Judgement& judgement) {
   const Run& trajectory = *Find(Part::kTrajectory);
   const contract::DType storage = base_.config.storage;
   GuardSteps(base_.model, truth_.yardstick(storage), *StepSights(), guard_);
+  if (AddsShares(base_.config)) {
+    GuardAccumulation(base_.model, truth_.yardstick(storage).other_plain, *StepSights(), guard_);
+  }
   if (const Run* step = Find(Part::kStep)) {
     const RealStart& start = *step->task_run.start;
     GuardUpdate(step->traced, start.state, start.num_updates, *step->sight->sight, guard_);
   }
   if (const Run* skipped = Find(Part::kSkipped)) {
-    GuardSkipped(skipped->traced, skipped->task_run.start->state, *skipped->sight->sight, guard_);
+    const RealStart& start = *skipped->task_run.start;
+    GuardSkipped(skipped->traced, start.state, *skipped->sight->sight, guard_);
+    if (skipped->following_sight) {
+      GuardUpdate(skipped->traced, start.state, start.num_updates, *skipped->following_sight->sight, guard_);
+    }
   }
   if (const Run* again = Find(Part::kAgain)) {
     const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));

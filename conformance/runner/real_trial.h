@@ -33,8 +33,9 @@ class RealTrial final : public Trial {
     TaskRun task_run;
     contract::Case traced;  // what the trace must look like
     std::optional<Observation> seen;
-    std::optional<SightResult> sight;
-    int64_t first_untraced = -1;  // step, of a run that did not end well
+    std::optional<SightResult> sight;            // of its first step
+    std::optional<SightResult> following_sight;  // of the step after a skipped one
+    int64_t first_untraced = -1;                 // step, of a run that did not end well
   };
 
   Judgement Judge() const;

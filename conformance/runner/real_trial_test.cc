@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 
 #include "conformance/contract/testing/temporary_folder.h"
@@ -41,6 +42,23 @@ MadeUpEngine Fp64() {
   return MadeUpEngine(DType::kF64, [](const TaskRun&, int64_t step) { return TruthOf(step); });
 }
 
+// Twenty tokens, one after the other: a step has some of them, the next one others.
+contract::TokenSource Text() {
+  contract::TokenSource source{{}, true};
+  for (int32_t i = 0; i < 1000; ++i) source.tokens.push_back(i / 50);
+  return source;
+}
+
+// What an engine finds in a run whose first step is to be skipped: the head's gradient is the embedding's, and in that
+// step none has a value.
+void FindNothing(const TaskRun& run, StepSight& sight) {
+  auto& gradients = sight.of(TensorKind::kGradient);
+  gradients.insert(gradients.end() - 1, gradients.front());  // before unused.weight
+  if (sight.step == run.spec.first_step) std::fill(gradients.front().begin(), gradients.front().end(), NAN);
+}
+
+bool BeginsWithNothing(const TaskRun& run) { return run.spec.id.ends_with("-nan"); }
+
 // With the errors of fp32; other ones for another number, and for a run that begins at other weights if `drifts`.
 MadeUpEngine::MakeStep Rounded(uint64_t number, bool drifts) {
   return [number, drifts](const TaskRun& run, int64_t step) {
@@ -71,7 +89,7 @@ class RealTrialTest : public ::testing::Test {
  protected:
   // One truth for all tests: it is read only.
   static const RealTruth& Truth() {
-    static const contract::TokenSource source{std::vector<int32_t>(1000, 1), true};
+    static const contract::TokenSource source = Text();
     static const contract::EngineDescription plain;
     static const std::unique_ptr<RealTruth> truth = MakeTruth(source, plain);
     return *truth;
@@ -96,6 +114,7 @@ class RealTrialTest : public ::testing::Test {
         DType::kF32,
         [&](const TaskRun& run, int64_t step) {
           StepSight sight = right(run, step);
+          if (BeginsWithNothing(run)) FindNothing(run, sight);
           if (make) make(run, sight);
           return sight;
         },
@@ -135,7 +154,8 @@ MadeUpEngine::Change WrongMaster(const std::string& run_name, int64_t step) {
 TEST_F(RealTrialTest, ARightEnginePassesWithItsGuard) {
   Judge(nullptr);
   EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
-  for (const char* name : {"trace", "dump", "truth", "gradient", "loss", "update", "relation", "trajectory", "guard"}) {
+  for (const char* name :
+       {"trace", "dump", "truth", "gradient", "loss", "update", "skip", "relation", "trajectory", "guard"}) {
     const auto found = std::find_if(judgement().checks.begin(), judgement().checks.end(),
                                     [&](const auto& check) { return check.name == name; });
     ASSERT_NE(found, judgement().checks.end()) << name;
@@ -171,6 +191,52 @@ TEST_F(RealTrialTest, AWrongUpdateIsRunAgainInItsOwnStep) {
   EXPECT_EQ(lead().divergence.tensor, contract::Parameters(base_.model)[kTensor].name);
   EXPECT_EQ(IdOf(lead().run), "step4");
   EXPECT_EQ(lead().run->start->num_updates, 4);
+}
+
+TEST_F(RealTrialTest, AStepThatIsNotSkippedAndTheOneAfterItAreJudgedInTheirRun) {
+  Judge(nullptr, WrongMaster("step1-nan", 1));
+  EXPECT_EQ(Failed(), "skip");
+  EXPECT_EQ(lead().divergence.step, 1);
+  EXPECT_EQ(IdOf(lead().run), "step1-nan");
+  Judge(nullptr, WrongMaster("step1-nan", 2));
+  EXPECT_EQ(Failed(), "update");
+  EXPECT_EQ(lead().divergence.step, 2);
+  EXPECT_EQ(lead().divergence.quantity, "master");
+  EXPECT_EQ(IdOf(lead().run), "step1-nan");
+  EXPECT_EQ(lead().run->start->num_updates, 1) << "the skipped step made none";
+  Judge(nullptr, nullptr, [](const std::string& name, const std::filesystem::path& out_dir) {
+    if (name == "step1-nan") std::filesystem::remove(DumpPath(out_dir, 0, 2));
+    return CaseOutcome{};
+  });
+  EXPECT_EQ(Failed(), "dump");
+  EXPECT_EQ(lead().divergence.step, 2);
+  EXPECT_EQ(IdOf(lead().run), "step1-nan");
+}
+
+TEST_F(RealTrialTest, SumsOfSeveralSharesMustHoldMoreThanBf16Does) {
+  const MadeUpEngine::Change in_bf16 = [](const TaskRun&, StepSight& sight) {
+    for (auto& tensor : sight.of(TensorKind::kGradient)) {
+      for (double& value : tensor) value = ToBf16(static_cast<float>(value));
+    }
+  };
+  const auto outcome = [&] {
+    for (const auto& check : judgement().checks) {
+      if (check.name == "accumulation") return check.outcome;
+    }
+    return CheckOutcome::kNotApplicable;
+  };
+  base_.config.storage = DType::kBF16;
+  Judge(in_bf16);
+  EXPECT_EQ(outcome(), CheckOutcome::kNotApplicable) << "of one share";
+  base_.config.accumulation_steps = 2;
+  base_.config.micro_batch_size /= 2;
+  Judge(nullptr);
+  EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
+  EXPECT_EQ(outcome(), CheckOutcome::kPass);
+  EXPECT_NE(judgement().checks.back().detail.find("accumulation"), std::string::npos)
+      << "the guard: " << judgement().checks.back().detail;
+  Judge(in_bf16);
+  EXPECT_EQ(outcome(), CheckOutcome::kFail);
 }
 
 TEST_F(RealTrialTest, AResumedRunThatGoesOnElsewhereIsComparedWithTheTrajectory) {

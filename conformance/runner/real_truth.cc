@@ -40,23 +40,6 @@ std::shared_ptr<const RealStart> Stored(RealStart start, DType storage) {
   return std::make_shared<const RealStart>(std::move(start));
 }
 
-// The first token of a sample, one of those that occur in the fewest samples.
-int32_t RarestFirstToken(const contract::Batches& batches, int64_t batch, int64_t positions) {
-  const auto begins = [&](int64_t sample) { return batches.tokens.begin() + sample * positions; };
-  int32_t rarest = 0;
-  int64_t fewest = batch + 1;
-  for (int64_t sample = 0; sample < batch; ++sample) {
-    const int32_t token = *begins(sample);
-    int64_t count = 0;
-    for (int64_t other = 0; other < batch; ++other) {
-      count += std::find(begins(other), begins(other + 1), token) != begins(other + 1);
-    }
-    if (count < fewest) rarest = token;
-    fewest = std::min(fewest, count);
-  }
-  return rarest;
-}
-
 }  // namespace
 
 RealTrajectoryTask::RealTrajectoryTask(const Problem& problem, const PlanOptions& options)
@@ -121,22 +104,14 @@ std::vector<StepSight> RealLineTask::sights() const {
   return sights;
 }
 
-void RealTruth::MakeSkippedStarts() {
-  const contract::Gpt2Spec& model = problem_.model.gpt2();
+void RealTruth::AddSkippedStarts() {
   const RealStarts& starts = Starts(DType::kF32);
   const std::vector<int64_t> steps = InjectedSteps(problem_.steps);
   const auto place = std::find(steps.begin(), steps.end(), kSkippedStep);
-  if (model.tied_head || starts.empty() || place == steps.end()) return;
+  if (starts.empty() || place == steps.end()) return;
   const contract::Case spec = CaseOf(problem_, "", problem_.plain, options_);
-  const int64_t batch = problem_.plain.train_batch_size;
-  const contract::Batches batches = contract::MakeBatches(source_, problem_.model, {spec.seed, kSkippedStep, 1, batch});
-  const int64_t token = RarestFirstToken(batches, batch, model.positions);
-  for (const auto& [name, value] : {std::pair("inf", HUGE_VALF), std::pair("nan", NAN)}) {
-    RealStart start = *starts[static_cast<size_t>(place - steps.begin())];
-    // embed.weight is the first parameter.
-    std::fill_n(start.state.front().master.begin() + token * model.width, model.width, value);
-    skipped_starts_.emplace_back(name, std::make_shared<const RealStart>(std::move(start)));
-  }
+  skipped_starts_ = MakeSkippedStarts(problem_, spec.seed, source_, *starts[static_cast<size_t>(place - steps.begin())],
+                                      kSkippedStep);
 }
 
 void RealTruth::MakeLines(const contract::EngineDescription& plain) {
@@ -156,7 +131,7 @@ void RealTruth::MakeLines(const contract::EngineDescription& plain) {
     lines.drift = std::make_unique<DriftTask>(problem_, options_, storage, *Starts(DType::kF32).front(), plain);
   }
   witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), DType::kF32);
-  MakeSkippedStarts();
+  AddSkippedStarts();
 }
 
 std::vector<RunTask*> RealTruth::truth_lines() {

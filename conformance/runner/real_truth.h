@@ -25,6 +25,7 @@
 #include "conformance/runner/plan.h"
 #include "conformance/runner/real_runs.h"
 #include "conformance/runner/run_task.h"
+#include "conformance/runner/skipped_start.h"
 
 namespace plumbline::conformance {
 
@@ -90,12 +91,8 @@ class RealTruth {
   const std::string& error() const { return error_; }
   const reports::CheckRecord& truth_check() const { return truth_check_; }  // reference against witness
   const RealStarts& Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
-  // States before kSkippedStep, by the name of the value ("inf", "nan") in the embedding of one token: the first of a
-  // sample, of those that occur in the fewest other samples, so that few ranks see it. None where the head is tied to
-  // the embedding (all would see it), or without a trajectory.
-  const std::vector<std::pair<std::string, std::shared_ptr<const RealStart>>>& skipped_starts() const {
-    return skipped_starts_;
-  }
+  // States before kSkippedStep (skipped_start.h). None without a trajectory.
+  const std::vector<SkippedStart>& skipped_starts() const { return skipped_starts_; }
   const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
   const std::vector<double>& losses() const { return trajectory_.losses(); }
   int64_t most_tokens() const { return trajectory_.most_tokens(); }
@@ -110,14 +107,14 @@ class RealTruth {
     std::unique_ptr<DriftTask> drift;  // none without a trajectory
   };
 
-  void MakeSkippedStarts();
+  void AddSkippedStarts();
   void CheckWitness();
 
   Problem problem_;
   PlanOptions options_;
   const contract::TokenSource& source_;
   RealTrajectoryTask trajectory_;
-  std::vector<std::pair<std::string, std::shared_ptr<const RealStart>>> skipped_starts_;
+  std::vector<SkippedStart> skipped_starts_;
   std::map<contract::DType, Lines> lines_;
   std::unique_ptr<RealLineTask> witness_;  // fp64, from the states of fp32
   reports::CheckRecord truth_check_;

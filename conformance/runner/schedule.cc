@@ -47,8 +47,14 @@ contract::Case PlainCase(const contract::Case& spec) {
   return plain;
 }
 
-contract::CaseData MakeData(const contract::TokenSource& source, const contract::Case& plain) {
+// Nothing after a stop request.
+std::optional<contract::CaseData> MakeData(const contract::TokenSource& source, const contract::Case& plain,
+                                           const std::stop_token& stop) {
+  auto batches = contract::MakeBatches(
+      source, plain.model, {plain.seed, plain.first_step, plain.steps, plain.config.train_batch_size}, stop);
+  if (!batches) return std::nullopt;
   contract::CaseData data;
+  data.batches = *std::move(batches);
   data.spec = plain;
   data.parameters = contract::Parameters(plain.model);
   if (plain.model.is_exact()) {
@@ -56,15 +62,13 @@ contract::CaseData MakeData(const contract::TokenSource& source, const contract:
   } else {
     data.real_state = contract::MakeInitialRealState(plain.model.gpt2(), plain.config, plain.seed);
   }
-  data.batches = contract::MakeBatches(source, plain.model,
-                                       {plain.seed, plain.first_step, plain.steps, plain.config.train_batch_size});
   return data;
 }
 
 }  // namespace
 
-Schedule::Schedule(const contract::TokenSource& source, std::filesystem::path work_dir)
-    : source_(source), work_dir_(std::move(work_dir)) {}
+Schedule::Schedule(const contract::TokenSource& source, std::filesystem::path work_dir, std::stop_token stop)
+    : source_(source), work_dir_(std::move(work_dir)), stop_(std::move(stop)) {}
 
 void Schedule::Add(const EngineProgram& engine, const contract::EngineDescription& description,
                    const std::vector<RunTask*>& tasks, bool keep, std::stop_source enough) {
@@ -106,7 +110,7 @@ void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
     run.keep = keep;
     if (wanted[i].resumes) {
       run.saved = first + *wanted[i].resumes;
-      LinkCheckpoint(run.case_dir, runs_[*run.saved]);
+      if (!stop_.stop_requested()) LinkCheckpoint(run.case_dir, runs_[*run.saved]);
       runs_[*run.saved].is_resumed = true;
     }
     unit.runs.push_back({run.case_dir, run.out_dir, run.spec.timeout_s, run.spec.config.world_size()});
@@ -118,8 +122,7 @@ void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
 std::pair<std::filesystem::path, bool> Schedule::CaseDir(const TaskRun& run) {
   const auto fresh_dir = [&] {
     const std::filesystem::path dir = work_dir_ / "cases" / std::to_string(num_case_dirs_++);
-    MakeDir(dir);
-    contract::WriteCase(dir, Data(run));
+    if (!stop_.stop_requested()) MakeCase(dir, run);
     return dir;
   };
   // A folder that says where else to begin belongs to its run alone.
@@ -129,11 +132,11 @@ std::pair<std::filesystem::path, bool> Schedule::CaseDir(const TaskRun& run) {
   return {entry->second, false};
 }
 
-contract::CaseData Schedule::Data(const TaskRun& run) {
-  const contract::Case plain = PlainCase(run.spec);
-  const auto [entry, fresh] = data_by_problem_.try_emplace(contract::ToJson(plain));
-  if (fresh) entry->second = MakeData(source_, plain);
-  contract::CaseData data = entry->second;
+void Schedule::MakeCase(const std::filesystem::path& dir, const TaskRun& run) {
+  MakeDir(dir);
+  const contract::CaseData* plain = PlainData(PlainCase(run.spec));
+  if (!plain) return;
+  contract::CaseData data = *plain;
   data.spec = run.spec;
   if (run.start) {
     data.real_state = run.start->state;
@@ -141,10 +144,18 @@ contract::CaseData Schedule::Data(const TaskRun& run) {
   }
   if (run.resumes) ReplaceState(data);
   if (run.batches) data.batches = *run.batches;
-  return data;
+  contract::WriteCase(dir, data);
 }
 
-void RunSchedule(const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir, std::stop_token stop,
+// None after a stop request.
+const contract::CaseData* Schedule::PlainData(const contract::Case& plain) {
+  const std::string key = contract::ToJson(plain);
+  if (const auto known = data_by_problem_.find(key); known != data_by_problem_.end()) return &known->second;
+  std::optional<contract::CaseData> data = MakeData(source_, plain, stop_);
+  return data ? &data_by_problem_.emplace(key, *std::move(data)).first->second : nullptr;
+}
+
+void RunSchedule(const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir,
                  const std::function<void(size_t number, const CaseOutcome& outcome)>& on_taken,
                  const RunLimits& limits) {
   const auto on_done = [&](size_t number, const CaseOutcome& outcome) {
@@ -152,7 +163,7 @@ void RunSchedule(const Schedule& schedule, int jobs, const std::filesystem::path
     run.task->Take(run.index, run.out_dir, outcome);
     on_taken(number, outcome);
   };
-  RunUnits(schedule.units(), jobs, scratch_dir, std::move(stop), on_done, limits);
+  RunUnits(schedule.units(), jobs, scratch_dir, schedule.stop(), on_done, limits);
 }
 
 }  // namespace plumbline::conformance

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs to be made, in one list: which engine runs which case from which folder into which, for which task. Writes the
 // case folders. In the folder of a run that resumes, all weights and moments are wrong (other_state.h): it must take
-// its own from the checkpoint.
+// its own from the checkpoint. After a stop request nothing more is made, and nothing is started.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ struct ScheduledRun {
 
 class Schedule {
  public:
-  Schedule(const contract::TokenSource& source, std::filesystem::path work_dir);
+  // After a request to `stop` runs are listed only, without folders: RunSchedule reports them as interrupted.
+  Schedule(const contract::TokenSource& source, std::filesystem::path work_dir, std::stop_token stop = {});
 
   // Adds one start of `engine` for all runs of the tasks, in order. Tasks, engine and description must outlive it.
   // `enough`: a request ends this start.
@@ -45,6 +46,7 @@ class Schedule {
 
   const std::vector<ScheduledRun>& runs() const { return runs_; }
   const std::vector<RunUnit>& units() const { return units_; }
+  const std::stop_token& stop() const { return stop_; }
 
   // The folders that nobody reads any more once the task of this run has taken it. One with a checkpoint from which
   // another run resumes is read until that one ends.
@@ -56,10 +58,12 @@ class Schedule {
   void AddTask(RunTask& task, bool keep, RunUnit& unit);
   // And whether it belongs to this run alone.
   std::pair<std::filesystem::path, bool> CaseDir(const TaskRun& run);
-  contract::CaseData Data(const TaskRun& run);
+  void MakeCase(const std::filesystem::path& dir, const TaskRun& run);
+  const contract::CaseData* PlainData(const contract::Case& plain);
 
   const contract::TokenSource& source_;
   std::filesystem::path work_dir_;
+  std::stop_token stop_;
   std::vector<ScheduledRun> runs_;
   std::vector<RunUnit> units_;
   int64_t num_case_dirs_ = 0;
@@ -67,10 +71,10 @@ class Schedule {
   std::map<std::string, contract::CaseData> data_by_problem_;
 };
 
-// Runs all of them; each task takes what its runs left, then `on_taken` is called, from the same thread. Otherwise like
-// RunUnits.
+// Runs all of them, until the schedule's stop request; each task takes what its runs left, then `on_taken` is called,
+// from the same thread. Otherwise like RunUnits.
 void RunSchedule(
-    const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir, std::stop_token stop,
+    const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir,
     const std::function<void(size_t number, const CaseOutcome& outcome)>& on_taken = [](size_t, const CaseOutcome&) {},
     const RunLimits& limits = RunLimits{});
 

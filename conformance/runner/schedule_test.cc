@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stop_token>
+#include <thread>
 
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/contract/case_file.h"
+#include "conformance/contract/testing/temporary_folder.h"
 #include "conformance/runner/real_runs.h"
 #include "conformance/runner/resumed_run.h"
 
@@ -27,7 +30,11 @@ class SavingTask final : public RunTask {
   std::vector<TaskRun> Runs() const override {
     return {{SavingCase(base_, true)}, {ResumedCase(base_), nullptr, 0}, {StepCase(base_, 2)}};
   }
-  void Take(size_t, const std::filesystem::path&, const CaseOutcome&) override {}
+  void Take(size_t, const std::filesystem::path&, const CaseOutcome& outcome) override {
+    taken.push_back(outcome.kind);
+  }
+
+  std::vector<CaseOutcome::Kind> taken;
 
  private:
   contract::Case base_;
@@ -97,6 +104,43 @@ TEST_F(ScheduleTest, AResumedRunsCaseHasTheBatchesOfTheSavingRunAndNoneOfItsWeig
   for (size_t i = 0; i < saving.real_state.size(); ++i) {
     EXPECT_NE(resumed.real_state[i].master, saving.real_state[i].master) << saving.parameters[i].name;
   }
+}
+
+// The engine has no program: a start of it would throw.
+TEST_F(ScheduleTest, AfterAStopRequestRunsAreListedAndReportedWithoutCaseFoldersAndStarts) {
+  std::stop_source stop;
+  stop.request_stop();
+  const contract::testing::TemporaryFolder folder;
+  Schedule schedule(source_, folder / "work", stop.get_token());
+  schedule.Add(engine_, description_, {&first_});
+  EXPECT_EQ(schedule.runs().size(), 3u);
+  EXPECT_FALSE(std::filesystem::exists(folder / "work" / "cases"));
+  RunSchedule(schedule, 1, folder / "engines");
+  EXPECT_EQ(first_.taken, std::vector<CaseOutcome::Kind>(3, CaseOutcome::Kind::kInterrupted));
+}
+
+// Data that were given up half-way are not written, and not taken for those of another case.
+TEST_F(ScheduleTest, AStopRequestWhileDataAreMadeLeavesNoCase) {
+  class LongTask final : public RunTask {
+   public:
+    std::vector<TaskRun> Runs() const override {
+      contract::Case spec;
+      spec.id = "exact/x";
+      spec.model = contract::ExactSpec{1, 1, 1, 1, 6, 1, 2};
+      spec.config.train_batch_size = 720720;  // of many divisors: one step takes many seconds
+      spec.config.micro_batch_size = 720720;
+      spec.steps = 1;
+      return {{spec}, {spec}};
+    }
+    void Take(size_t, const std::filesystem::path&, const CaseOutcome&) override {}
+  } task;
+  std::stop_source stop;
+  const contract::testing::TemporaryFolder folder;
+  Schedule schedule(source_, folder / "work", stop.get_token());
+  const std::jthread other([&] { stop.request_stop(); });
+  schedule.Add(engine_, description_, {&task});
+  ASSERT_EQ(schedule.runs().size(), 2u);
+  for (const ScheduledRun& run : schedule.runs()) EXPECT_FALSE(std::filesystem::exists(run.case_dir / "case.json"));
 }
 
 }  // namespace

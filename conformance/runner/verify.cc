@@ -78,7 +78,7 @@ class Verification {
   reports::Record Run() {
     Truths truths(plan_.list, problems_, options_.plan, source_);
     RunTruths(truths);
-    Schedule schedule(source_, options_.work_dir);
+    Schedule schedule(source_, options_.work_dir, stop_);
     RunTrials(truths, schedule);
     reports::Record record = NewRecord(options_, engines_, static_cast<int64_t>(plan_.cases.size()));
     for (size_t i = 0; i < plan_.cases.size(); ++i) record.cases.push_back(RecordOfCase(i));
@@ -95,10 +95,10 @@ class Verification {
 
  private:
   void RunTruths(Truths& truths) {
-    Schedule first(source_, options_.work_dir / "first");
+    Schedule first(source_, options_.work_dir / "first", stop_);
     truths.ScheduleTrajectories(engines_.reference, first);
     RunAll(first, "the reference trains (1 of 3)");
-    Schedule second(source_, options_.work_dir / "second");
+    Schedule second(source_, options_.work_dir / "second", stop_);
     truths.ScheduleRest(engines_.reference, engines_.witness, second);
     RunAll(second, "truths and plain runs (2 of 3)");
     truths.Finish();
@@ -154,7 +154,7 @@ class Verification {
       state.last = run.spec.id;
       progress_(state);
     };
-    RunSchedule(schedule, options_.jobs, options_.work_dir / "engines", stop_, on_taken, limits);
+    RunSchedule(schedule, options_.jobs, options_.work_dir / "engines", on_taken, limits);
   }
 
   // At once: thousands of files that were never written to the disk are removed in no time, which at the end of a run
@@ -184,7 +184,7 @@ class Verification {
   }
 
   void RerunFailures(const Truths& truths, reports::Record& record) {
-    Schedule again(source_, options_.work_dir / "again");
+    Schedule again(source_, options_.work_dir / "again", stop_);
     std::map<size_t, std::unique_ptr<Trial>> trials;
     for (size_t i : FailedCases(record)) {
       const Engine& engine = engines_.Of(plan_.cases[i].role);
@@ -213,7 +213,7 @@ class Verification {
       phase.Add({told->trial, &told->entry->spec.model, told->program, &engines_.switchable.description,
                  &record.defects[i].divergence});
     }
-    Schedule schedule(source_, options_.work_dir / "diagnosis");
+    Schedule schedule(source_, options_.work_dir / "diagnosis", stop_);
     phase.AddRuns(engines_.reference.program, engines_.reference.description, schedule);
     RunAll(schedule, "diagnosis of failed cases");
     phase.Finish();

@@ -51,7 +51,7 @@ std::string DivergenceText(const std::optional<DivergenceRecord>& divergence, co
   }
   const std::vector<HypothesisRecord>& hypotheses = divergence->hypotheses;
   if (std::none_of(hypotheses.begin(), hypotheses.end(), [](const HypothesisRecord& h) { return h.fits; })) {
-    text += indent + "none of the hypotheses fits (residual above " + Text(divergence->residual_limit) + ")\n";
+    text += indent + "none of the hypotheses fits (limit of the residual " + Text(divergence->residual_limit) + ")\n";
   }
   for (const HypothesisRecord& hypothesis : hypotheses) {
     if (!hypothesis.fits && hypothesis.residual > kMostShown) continue;

@@ -19,7 +19,8 @@ TEST(DivergenceText, SaysWhereAndWhatFits) {
 TEST(DivergenceText, SaysThatNoneFitsWithTheLimit) {
   DivergenceRecord none = ExampleDivergence();
   none.hypotheses.erase(none.hypotheses.begin());
-  EXPECT_NE(DivergenceText(none, "").find("none of the hypotheses fits (residual above 0.05)\n"), std::string::npos);
+  EXPECT_NE(DivergenceText(none, "").find("none of the hypotheses fits (limit of the residual 0.05)\n"),
+            std::string::npos);
   none.undiagnosed = "the engine stopped";
   EXPECT_NE(DivergenceText(none, "").find("no hypothesis was tested: the engine stopped\n"), std::string::npos);
 }

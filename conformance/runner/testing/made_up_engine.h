@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An engine of family gpt2, on one rank, that has no model: losses and gradients of a step are what a test makes up,
-// the update after them is a right one (oracle/testing/example_update.h), and what it leaves is what an engine leaves.
+// the update after them is a right one (oracle/testing/example_update.h; none where they are not finite), and what it
+// leaves is what an engine leaves.
 #pragma once
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -42,12 +44,14 @@ class MadeUpEngine {
       for (auto& tensor : update.after.of(contract::TensorKind::kGradient)) {
         for (double& value : tensor) value = computes_in_ == contract::DType::kF64 ? value : static_cast<float>(value);
       }
-      Execute(Engine{}, update);
+      const bool skipped = !std::isfinite(NormOf(update.after));
+      Execute(Engine{.no_update = skipped}, update);
+      update.after.real.skipped = skipped;
       const std::vector<contract::RealParameterState> next = StateOf(update.after);
       if (change_) change_(run, update.after);
       if (step >= first_traced) trace.steps.push_back(Leave(spec, update.after, out_dir));
       update.before = next;
-      ++update.num_updates;
+      update.num_updates += skipped ? 0 : 1;
     }
     WriteTraces(out_dir, {trace});
   }

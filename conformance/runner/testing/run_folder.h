@@ -49,9 +49,23 @@ using ExactValue =
     std::function<int64_t(int64_t rank, int64_t step, contract::TensorKind kind, size_t tensor, int64_t index)>;
 using ExactLoss = std::function<double(int64_t rank, int64_t step)>;
 
-// Dumps of these steps, which must be in ascending order, and traces from the first to the last, which list no slices.
+// What a rank's record of a step lists of whole tensors.
+inline void ListWhole(const contract::Case& spec, int64_t rank, const ExactValue& value, contract::StepRecord& record) {
+  for (contract::TensorKind kind : contract::kTensorKinds) {
+    if (kind == contract::TensorKind::kSecondMoment) continue;
+    for (const contract::ParameterSpec& parameter : contract::Parameters(spec.model)) {
+      contract::SliceDigest slice{parameter.name, 0, parameter.numel(), {}};
+      const auto tensor = static_cast<size_t>(parameter.tensor_id);
+      for (int64_t i = 0; i < parameter.numel(); ++i) slice.digest.Add(i, value(rank, record.step, kind, tensor, i));
+      record.of(kind).push_back(slice);
+    }
+  }
+}
+
+// Dumps of these steps, which must be in ascending order, and traces from the first to the last, which state `traced`.
 inline void WriteExactDumps(const contract::Case& spec, const std::filesystem::path& out_dir,
-                            const std::vector<int64_t>& steps, const ExactValue& value, const ExactLoss& loss) {
+                            const std::vector<int64_t>& steps, const ExactValue& value, const ExactLoss& loss,
+                            const ExactValue& traced) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(spec.model);
   for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
     contract::Trace trace{"example", rank, spec.config.world_size(), spec.config, {}, true};
@@ -59,6 +73,7 @@ inline void WriteExactDumps(const contract::Case& spec, const std::filesystem::p
       trace.steps.emplace_back();
       trace.steps.back().step = step;
       trace.steps.back().loss = loss(rank, step);
+      ListWhole(spec, rank, traced, trace.steps.back());
     }
     WriteTraces(out_dir, {trace});
     for (int64_t step : steps) {
@@ -77,6 +92,11 @@ inline void WriteExactDumps(const contract::Case& spec, const std::filesystem::p
   }
 }
 
+inline void WriteExactDumps(const contract::Case& spec, const std::filesystem::path& out_dir,
+                            const std::vector<int64_t>& steps, const ExactValue& value, const ExactLoss& loss) {
+  WriteExactDumps(spec, out_dir, steps, value, loss, value);
+}
+
 // Traces of a run of family exact: every rank holds everything, drawn by step. No books are kept.
 inline std::vector<contract::Trace> ExactTraces(const contract::Case& spec) {
   std::vector<contract::Trace> traces;
@@ -88,17 +108,11 @@ inline std::vector<contract::Trace> ExactTraces(const contract::Case& spec) {
       record.step = step;
       record.loss = static_cast<double>(step) + 3;
       record.tokens = 8;
-      for (contract::TensorKind kind : contract::kTensorKinds) {
-        if (kind == contract::TensorKind::kSecondMoment) continue;
-        for (const contract::ParameterSpec& parameter : contract::Parameters(spec.model)) {
-          contract::SliceDigest slice{parameter.name, 0, parameter.numel(), {}};
-          for (int64_t i = 0; i < parameter.numel(); ++i) {
-            const int64_t seed = ((step * 8 + static_cast<int64_t>(kind)) * 64 + parameter.tensor_id) * 4096 + i;
-            slice.digest.Add(i, static_cast<int64_t>(contract::Mix(static_cast<uint64_t>(seed)) % 41) - 20);
-          }
-          record.of(kind).push_back(slice);
-        }
-      }
+      const ExactValue drawn = [](int64_t, int64_t at, contract::TensorKind kind, size_t tensor, int64_t i) {
+        const int64_t seed = ((at * 8 + static_cast<int64_t>(kind)) * 64 + static_cast<int64_t>(tensor)) * 4096 + i;
+        return static_cast<int64_t>(contract::Mix(static_cast<uint64_t>(seed)) % 41) - 20;
+      };
+      ListWhole(spec, trace.rank, drawn, record);
     }
   }
   return traces;

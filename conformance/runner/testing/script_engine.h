@@ -38,6 +38,7 @@ class ScriptEngine {
   }
 
   Engine& engine() { return engine_; }
+  const Engine& engine() const { return engine_; }
   int64_t NumStarts() const {
     std::ifstream file(starts_);
     return std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n');
