@@ -59,10 +59,10 @@ Problem TiedAdamW() {
 // Nothing between the gradient and the weights but the rate: a constant factor shows. Heads of one element: matrices
 // with one row or column. A vocabulary of more than two vectors of sixteen, and a part of one.
 Problem UntiedSgd() {
-  contract::Gpt2Spec model = Model({2, 15, 15, 7, 23, 67});
+  contract::Gpt2Spec model = Model({2, 25, 25, 7, 23, 67});
   model.tied_head = false;
   model.unused = true;
-  return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.5);
+  return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.3);
 }
 
 // Frozen parameters of both kinds, one of which has one element more than memory is aligned to; momentum, and decay
