@@ -309,6 +309,27 @@ TEST(CheckUpdate, DemandsTheScheduledLrTheNormAndThatNothingFrozenMoves) {
   EXPECT_NE(Check(update).check.detail.find("frozen at"), std::string::npos);
 }
 
+// WarmupCosineLR gives step 0 a rate of 0: moments are kept, weights are not touched.
+TEST(CheckUpdate, DemandsThatAStepWithoutARateMovesNoWeight) {
+  const auto cosine = [](ExampleUpdate& example) {
+    example.num_updates = 0;
+    example.spec.config.schedule.kind = contract::Schedule::Kind::kWarmupCosine;
+    example.spec.config.schedule.total_num_steps = 2000;
+  };
+  ExampleUpdate update = Make(cosine);
+  update.after.step = 0;
+  Execute({}, update);
+  EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kPass) << Check(update).check.detail;
+  double& master = update.after.of(TensorKind::kMaster)[3][5];
+  master = std::nextafterf(static_cast<float>(master), 2.0f);
+  update.after.of(TensorKind::kWeight)[3][5] = master;
+  ASSERT_TRUE(Check(update).divergence);
+  EXPECT_EQ(Check(update).divergence->quantity, "master");
+  Execute({.no_update = true}, update);
+  ASSERT_TRUE(Check(update).divergence);
+  EXPECT_EQ(Check(update).divergence->quantity, "moment") << "and moments do move";
+}
+
 TEST(CheckUpdate, DemandsTheBetasOfTheStep) {
   ExampleUpdate update = Make(Cycle);
   Execute({}, update);
@@ -333,6 +354,10 @@ TEST(CheckUpdate, IsVacuousWhereNothingMovesVisibly) {
   };
   EXPECT_EQ(outcome([](ExampleUpdate& update) { update.spec.config.params.lr = 0; }), CheckOutcome::kVacuous);
   EXPECT_EQ(outcome([](ExampleUpdate& update) { update.spec.config.params.lr = 1e-9; }), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome([](ExampleUpdate& update) {
+              update.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0, 0, 1000, false};
+            }),
+            CheckOutcome::kVacuous);  // a schedule that never has a rate
   EXPECT_EQ(outcome([](ExampleUpdate& update) {
               update.spec.config.schedule = {contract::Schedule::Kind::kWarmup, 0, 1e-3, 1000, false};
               update.spec.first_step = 0;

@@ -132,6 +132,7 @@ Bounded NextSecondMoment(const UpdateRule& rule, const UpdateInput& before) {
 }
 
 Bounded NextMaster(const UpdateRule& rule, const UpdateInput& before, double moment, double second_moment) {
+  if (rule.params.lr == 0) return {before.master, 0};  // products with 0, and a sum with 0: nothing rounds
   return rule.optimizer == OptimizerKind::kAdamW ? NextMasterAdamW(rule, before, moment, second_moment)
                                                  : NextMasterSgd(rule, before, moment);
 }
