@@ -38,6 +38,7 @@ std::vector<DefectLayout> Gpt2Layouts() {
       {"untied-sgd", "4", "3", "1", "all", "off", "fp32"},
       {"tied-adamw", "4", "3strict", "3", "below", "on", "fp32"},
       {"frozen-momentum", "2", "0", "3", "above", "on", "fp32"},
+      {"cycled-adamw", "2", "2", "3", "below", "on", "fp32"},
   };
 }
 

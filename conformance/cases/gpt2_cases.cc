@@ -83,7 +83,7 @@ Problem FrozenMomentum() {
   problem.plain.schedule.warmup_min_lr = 0.05;
   problem.plain.schedule.warmup_max_lr = 0.2;
   problem.plain.schedule.warmup_num_steps = 1;
-  problem.plain.schedule.total_num_steps = 16;
+  problem.plain.schedule.total_num_steps = 15;
   return problem;
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain PyTorch under DistributedDataParallel (Gloo, a process a rank) as an engine of the protocol: gpt2 in fp32, written
-from the documents alone (docs/adding-an-engine.md). It declines bf16, fp16, ZeRO over ranks, checkpoints and phase marks."""
+from the documents alone. It declines bf16, fp16, schedules other than WarmupLR, ZeRO over ranks, checkpoints and phase marks."""
 import contextlib, ctypes, datetime, fnmatch, json, math, os, pathlib, sys, traceback
 import torch, torch.distributed as distributed, torch.nn as nn
 
@@ -157,10 +157,10 @@ def run_case(case_dir, out_dir, rank, world):
     asked = {"family " + case["family"]: case["family"] != "gpt2", "optimizer " + kind: kind not in STATE,
              **{key: config.get(key, {}).get("enabled") for key in ("bf16", "fp16")},
              "ZeRO over ranks": world > 1 and config["zero_optimization"]["stage"],
+             "schedule": config.get("scheduler", {}).get("type", "WarmupLR") != "WarmupLR",
              **{"config." + key: key not in CONFIG for key in config},
              **{key: case.get(key) for key in ("save_steps", "resume", "perturbation", "phase_marks")}}
-    for what in (what for what, is_asked in asked.items() if is_asked):
-        raise Unsupported(what)
+    for what in (what for what, is_asked in asked.items() if is_asked): raise Unsupported(what)
     folder.mkdir()
     group = distributed.new_group(timeout=datetime.timedelta(seconds=case["timeout_s"]))
     with open(folder / "trace.jsonl", "w") as trace, contextlib.ExitStack() as stack:

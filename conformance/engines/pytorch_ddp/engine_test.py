@@ -411,6 +411,8 @@ class Protocol(unittest.TestCase):
             ({"config": {**good["config"], "bf16": {"enabled": True}}}, "bf16"),
             ({"config": {**good["config"], "zero_optimization": {"stage": 2}}}, "ZeRO over ranks"),
             ({"config": {**good["config"], "fp64": {"enabled": True}}}, "config.fp64"),
+            ({"config": {**good["config"], "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9}}}},
+             "schedule"),
             ({"save_steps": [0]}, "save_steps"),
             ({"phase_marks": True}, "phase_marks"),
         ]
