@@ -23,7 +23,7 @@ PLUMBLINE, OPTIMIZED = (os.path.abspath(path) for path in sys.argv[1:3])
 # A few quick cases of one problem.
 FILTER = "exact/sgd-v19/data2-zero3*-acc1-*"
 # One case of the real family.
-REAL_FILTER = "gpt2/untied-sgd/data2-*"
+REAL_FILTER = "gpt2/untied-sgd/data2-*-acc4-*"
 
 
 def run(*arguments, **kwargs):
