@@ -227,11 +227,21 @@ std::string Sensitivity(const Record& record) {
   return text.empty() ? "" : "\nCould these checks have failed?\n" + text;
 }
 
+// A defect that a stopped run never came to has not survived anything.
+bool WasNotTried(const reports::DefectRecord& defect) {
+  return !defect.caught && defect.verdict == reports::Verdict::kNotRun;
+}
+
+std::string_view StateOf(const reports::DefectRecord& defect) {
+  if (defect.caught) return "caught";
+  return WasNotTried(defect) ? "NOT_RUN" : "SURVIVED";
+}
+
 std::string DefectTable(const Record& record) {
   if (record.defects.empty()) return "";
   std::string text = "\nPlanted defects, each turned on in a copy of `optimized`:\n";
   for (const reports::DefectRecord& defect : record.defects) {
-    text += fmt::format("  {:<5}{:<10}{}", defect.id, defect.caught ? "caught" : "SURVIVED", defect.title);
+    text += fmt::format("  {:<5}{:<10}{}", defect.id, StateOf(defect), defect.title);
     if (!defect.caught_by.empty()) text += fmt::format(" (by {})", fmt::join(defect.caught_by, ", "));
     text += "\n";
     if (!defect.message.empty()) text += fmt::format("       {}\n", defect.message);
@@ -253,7 +263,10 @@ std::string Summary(const Record& record) {
   text += ".";
   const auto caught = std::count_if(record.defects.begin(), record.defects.end(),
                                     [](const reports::DefectRecord& defect) { return defect.caught; });
-  if (!record.defects.empty()) text += fmt::format(" {} of {} planted defects caught.", caught, record.defects.size());
+  const auto not_tried = std::count_if(record.defects.begin(), record.defects.end(), WasNotTried);
+  if (!record.defects.empty()) text += fmt::format(" {} of {} planted defects caught", caught, record.defects.size());
+  if (not_tried > 0) text += fmt::format(", {} not run", not_tried);
+  if (!record.defects.empty()) text += ".";
   if (!record.missing_shards.empty()) {
     text += fmt::format(" Missing shards: {}.", fmt::join(record.missing_shards, ", "));
   }

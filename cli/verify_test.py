@@ -636,6 +636,7 @@ class Interrupts(Case):
                 self.assertEqual(sum(record["totals"].values()), record["listed"])
                 self.assertEqual(record["totals"]["ERROR"] + record["totals"]["FAIL"], 0)
                 self.assertIn("Interrupted", stdout)
+                self.assertNotIn("SURVIVED", stdout)  # what was not tried has survived nothing
                 self.assertFalse((out / "work").exists())
                 left = subprocess.run(["pgrep", "-f", str(out)], capture_output=True, text=True).stdout
                 self.assertEqual(left, "")

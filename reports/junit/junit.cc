@@ -134,13 +134,19 @@ std::vector<TestCase> CaseTests(const Record& record) {
 std::vector<TestCase> DefectTests(const Record& record) {
   std::vector<TestCase> tests;
   for (const DefectRecord& defect : record.defects) {
-    tests.push_back({.suite = record.command + ".defects",
-                     .name = defect.id + ": " + defect.title,
-                     .seconds = 0,
-                     .element = defect.caught ? Element::kNone : Element::kFailure,
-                     .type = "NOT_CAUGHT",
-                     .message = "no check caught this planted defect; verdict " + std::string(Name(defect.verdict)),
-                     .body = defect.message});
+    // A stopped run never came to it.
+    const bool not_tried = !defect.caught && defect.verdict == Verdict::kNotRun;
+    tests.push_back(
+        {.suite = record.command + ".defects",
+         .name = defect.id + ": " + defect.title,
+         .seconds = 0,
+         .element = defect.caught ? Element::kNone
+                    : not_tried   ? Element::kSkipped
+                                  : Element::kFailure,
+         .type = not_tried ? "NOT_RUN" : "NOT_CAUGHT",
+         .message = not_tried ? "this planted defect was not tried"
+                              : "no check caught this planted defect; verdict " + std::string(Name(defect.verdict)),
+         .body = defect.message});
   }
   return tests;
 }

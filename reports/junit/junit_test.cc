@@ -113,6 +113,10 @@ TEST(Junit, DefectsAreASecondSuite) {
   EXPECT_TRUE(Has(xml, "<testcase classname=\"verify.defects\" name=\"G1: gradient scaled twice\" time=\"0.000\"/>"));
   EXPECT_TRUE(Has(xml, "<failure type=\"NOT_CAUGHT\""));
   EXPECT_TRUE(Has(xml, "<testsuites name=\"plumbline\" tests=\"9\" failures=\"2\" errors=\"2\" skipped=\"2\""));
+  record.defects[1].verdict = Verdict::kNotRun;
+  const std::string stopped = ToJunitXml(record);
+  EXPECT_TRUE(Has(stopped, "<testsuite name=\"verify defects\" tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"1\""));
+  EXPECT_FALSE(Has(stopped, "NOT_CAUGHT"));
   record.defects.clear();
   EXPECT_EQ(Count(ToJunitXml(record), "<testsuite "), 1u);
 }
