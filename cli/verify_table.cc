@@ -12,6 +12,7 @@
 
 #include "cli/diagnosis_totals.h"
 #include "conformance/engines/one_line.h"
+#include "reports/record/defect_state.h"
 #include "reports/record/divergence_text.h"
 
 namespace plumbline::cli {
@@ -227,14 +228,9 @@ std::string Sensitivity(const Record& record) {
   return text.empty() ? "" : "\nCould these checks have failed?\n" + text;
 }
 
-// A defect that a stopped run never came to has not survived anything.
-bool WasNotTried(const reports::DefectRecord& defect) {
-  return !defect.caught && defect.verdict == reports::Verdict::kNotRun;
-}
-
 std::string_view StateOf(const reports::DefectRecord& defect) {
   if (defect.caught) return "caught";
-  return WasNotTried(defect) ? "NOT_RUN" : "SURVIVED";
+  return reports::WasNotTried(defect) ? "NOT_RUN" : "SURVIVED";
 }
 
 std::string DefectTable(const Record& record) {
@@ -263,7 +259,7 @@ std::string Summary(const Record& record) {
   text += ".";
   const auto caught = std::count_if(record.defects.begin(), record.defects.end(),
                                     [](const reports::DefectRecord& defect) { return defect.caught; });
-  const auto not_tried = std::count_if(record.defects.begin(), record.defects.end(), WasNotTried);
+  const auto not_tried = std::count_if(record.defects.begin(), record.defects.end(), reports::WasNotTried);
   if (!record.defects.empty()) text += fmt::format(" {} of {} planted defects caught", caught, record.defects.size());
   if (not_tried > 0) text += fmt::format(", {} not run", not_tried);
   if (!record.defects.empty()) text += ".";

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "reports/record/defect_state.h"
 #include "reports/record/divergence_text.h"
 
 namespace plumbline::reports {
@@ -134,8 +135,7 @@ std::vector<TestCase> CaseTests(const Record& record) {
 std::vector<TestCase> DefectTests(const Record& record) {
   std::vector<TestCase> tests;
   for (const DefectRecord& defect : record.defects) {
-    // A stopped run never came to it.
-    const bool not_tried = !defect.caught && defect.verdict == Verdict::kNotRun;
+    const bool not_tried = WasNotTried(defect);
     tests.push_back(
         {.suite = record.command + ".defects",
          .name = defect.id + ": " + defect.title,
