@@ -7,6 +7,7 @@
 #include <string>
 
 #include "conformance/contract/error.h"
+#include "reference/testing/run_step.h"
 #include "reference/testing/small_case.h"
 
 namespace plumbline::reference {
@@ -18,13 +19,6 @@ using contract::TensorKind;
 
 constexpr auto kMomentum = OptimizerKind::kModularMomentum;
 constexpr auto kSgd = OptimizerKind::kModularSgd;
-
-void RunStep(Trainer& trainer, int64_t step) {
-  trainer.Forward(step);
-  trainer.Backward();
-  trainer.CheckGradient();
-  trainer.Update();
-}
 
 Tensors FinalWeights(const contract::CaseData& data) {
   ExactTrainer trainer(data);

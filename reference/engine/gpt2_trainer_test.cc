@@ -15,6 +15,7 @@
 #include "reference/testing/finite_difference.h"
 #include "reference/testing/gpt2_case.h"
 #include "reference/testing/random_matrix.h"
+#include "reference/testing/run_step.h"
 
 namespace plumbline::reference {
 namespace {
@@ -24,13 +25,6 @@ using contract::Schedule;
 using contract::TensorKind;
 
 constexpr int64_t kBatch = 4;
-
-void RunStep(Gpt2Trainer& trainer, int64_t step) {
-  trainer.Forward(step);
-  trainer.Backward();
-  trainer.CheckGradient();
-  trainer.Update();
-}
 
 size_t IndexOf(const contract::CaseData& data, const std::string& name) {
   for (size_t i = 0; i < data.parameters.size(); ++i)

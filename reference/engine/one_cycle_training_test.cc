@@ -10,6 +10,7 @@
 #include "reference/engine/gpt2_trainer.h"
 #include "reference/optimizer/sgd.h"
 #include "reference/testing/gpt2_case.h"
+#include "reference/testing/run_step.h"
 
 namespace plumbline::reference {
 namespace {
@@ -18,13 +19,6 @@ using contract::OptimizerKind;
 using contract::TensorKind;
 
 constexpr int64_t kBatch = 4;
-
-void RunStep(Gpt2Trainer& trainer, int64_t step) {
-  trainer.Forward(step);
-  trainer.Backward();
-  trainer.CheckGradient();
-  trainer.Update();
-}
 
 struct CycleStep {
   double lr;
