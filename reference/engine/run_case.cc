@@ -36,13 +36,6 @@ void CheckSupported(const contract::Case& spec) {
                    std::string(spec.resume ? "resume" : "save_steps") + " is set; the reference keeps no checkpoints");
 }
 
-// rank0/tensors-SSSSSS.safetensors
-std::filesystem::path DumpPath(const std::filesystem::path& out_dir, int64_t step) {
-  std::string digits = std::to_string(step);
-  digits.insert(0, digits.size() < 6 ? 6 - digits.size() : 0, '0');
-  return out_dir / ("rank" + std::to_string(kRank)) / ("tensors-" + digits + ".safetensors");
-}
-
 void RunStep(Trainer& trainer, const contract::CaseData& data, int64_t step, contract::TraceWriter& trace) {
   const auto mark = [&](const char* phase) {
     if (data.spec.phase_marks) trace.Phase(step, phase);
@@ -83,7 +76,7 @@ void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path&
     RunStep(*trainer, data, step, trace);
     const std::vector<int64_t>& dump_steps = data.spec.dump_steps;
     if (std::find(dump_steps.begin(), dump_steps.end(), step) != dump_steps.end())
-      contract::WriteTensorFile(DumpPath(out_dir, step), DumpOf(*trainer, data.parameters));
+      contract::WriteTensorFile(out_dir / contract::DumpName(kRank, step), DumpOf(*trainer, data.parameters));
     trace.Step(RecordOf(*trainer, data.parameters, step));
   }
   if (const std::optional<contract::Certificate> certificate = trainer->Certificate())
