@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "conformance/contract/case_tensors.h"
@@ -199,8 +200,27 @@ std::vector<float> TakeReal(const TensorFile& file, const std::string& name, con
   return values;
 }
 
+// A finite number in the metadata of the state, at least 0.
+double MetadataNumber(const TensorFile& state, const std::string& key) {
+  const auto entry = state.metadata.find(key);
+  const std::string text = entry == state.metadata.end() ? "" : entry->second;
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  if (whole && std::isfinite(number) && number >= 0) return number;
+  Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata " + key + " is " +
+                                        (entry == state.metadata.end() ? "missing" : JsonQuote(text)) +
+                                        "; allowed: a finite number of at least 0");
+}
+
+NormHistory ReadNormHistory(const TensorFile& state) {
+  return {MetadataCount(state, "norm_count"), MetadataNumber(state, "norm_mean"),
+          MetadataNumber(state, "norm_variance")};
+}
+
 void ReadRealState(const TensorFile& weights, const TensorFile& state, CaseData& data) {
   data.num_updates = MetadataCount(state, "updates");
+  if (HasNormHistory(data.spec.config)) data.norm_history = ReadNormHistory(state);
   std::set<std::string> weight_names, state_names;
   for (const ParameterSpec& parameter : data.parameters) {
     RealParameterState& entry = data.real_state.emplace_back();
@@ -245,6 +265,11 @@ void AddExactState(const CaseData& data, TensorFile& weights, TensorFile& state)
 void AddRealState(const CaseData& data, TensorFile& weights, TensorFile& state) {
   Check(data.real_state.size() == data.parameters.size(), "a case has a state for each parameter");
   state.metadata["updates"] = std::to_string(data.num_updates);
+  if (HasNormHistory(data.spec.config)) {
+    state.metadata["norm_count"] = std::to_string(data.norm_history.count);
+    state.metadata["norm_mean"] = JsonNumber(data.norm_history.mean);
+    state.metadata["norm_variance"] = JsonNumber(data.norm_history.variance);
+  }
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     const ParameterSpec& parameter = data.parameters[i];
     const RealParameterState& entry = data.real_state[i];
@@ -283,13 +308,12 @@ void CheckBatches(const CaseData& data) {
 
 // Modular optimizers train family exact, and nothing else does.
 void CheckOptimizer(const JsonValue& root, const Case& spec) {
-  const bool modular =
-      spec.config.optimizer == OptimizerKind::kModularMomentum || spec.config.optimizer == OptimizerKind::kModularSgd;
-  if (modular == spec.model.is_exact()) return;
+  if (IsModular(spec.config.optimizer) == spec.model.is_exact()) return;
   root.At("config")
       .At("optimizer")
       .At("type")
-      .Reject(spec.model.is_exact() ? "ModularMomentum, ModularSGD in family exact" : "AdamW, SGD in family gpt2");
+      .Reject(spec.model.is_exact() ? "ModularMomentum, ModularSGD in family exact"
+                                    : "AdamW, SGD, Adam, Lion, Lamb in family gpt2");
 }
 
 std::vector<int64_t> ParseSteps(const JsonValue& root, std::string_view key, const Case& spec) {
@@ -313,6 +337,9 @@ bool HasMoment(const RunConfig& config) {
   switch (config.optimizer) {
     case OptimizerKind::kModularMomentum:
     case OptimizerKind::kAdamW:
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kLion:
+    case OptimizerKind::kLamb:
       return true;
     case OptimizerKind::kModularSgd:
       return false;
@@ -322,7 +349,14 @@ bool HasMoment(const RunConfig& config) {
   return false;
 }
 
-bool HasSecondMoment(const RunConfig& config) { return config.optimizer == OptimizerKind::kAdamW; }
+bool HasSecondMoment(const RunConfig& config) {
+  return config.optimizer == OptimizerKind::kAdamW || config.optimizer == OptimizerKind::kAdam ||
+         config.optimizer == OptimizerKind::kLamb;
+}
+
+bool HasNormHistory(const RunConfig& config) {
+  return config.adaptive_clipping.kind == AdaptiveClipping::Kind::kHistory;
+}
 
 std::string_view Name(Perturbation::Kind kind) { return kPerturbationNames[static_cast<int>(kind)]; }
 

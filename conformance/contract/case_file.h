@@ -11,6 +11,7 @@
 
 #include "conformance/contract/batches.h"
 #include "conformance/contract/model_spec.h"
+#include "conformance/contract/norm_history.h"
 #include "conformance/contract/run_config.h"
 
 namespace plumbline::contract {
@@ -59,8 +60,8 @@ struct ParameterState {
 // The same for the real families. The working weight is the master weight rounded to the storage type.
 struct RealParameterState {
   std::vector<float> master;
-  std::vector<float> moment;         // AdamW: m; SGD with momentum: b; else empty. Empty for a frozen parameter.
-  std::vector<float> second_moment;  // AdamW: v; else empty
+  std::vector<float> moment;         // m, or SGD's b with momentum; else empty. Empty for a frozen parameter.
+  std::vector<float> second_moment;  // v of AdamW, Adam and LAMB; else empty
 };
 
 // Everything in a case folder, validated: names, shapes, ranges, sizes of the batches against config and model. Of the
@@ -71,12 +72,16 @@ struct CaseData {
   std::vector<ParameterState> state;           // same order
   std::vector<RealParameterState> real_state;  // same order
   int64_t num_updates = 0;                     // updates made before first_step: t of the next one is this plus 1
+  NormHistory norm_history;                    // before first_step; with HasNormHistory
   Batches batches;                             // of the steps that are run
 };
 
 // Whether the optimizer keeps these for a parameter that is not frozen.
 bool HasMoment(const RunConfig& config);
 bool HasSecondMoment(const RunConfig& config);
+
+// Whether clipping remembers norms: the state, traces and checkpoints then hold a NormHistory.
+bool HasNormHistory(const RunConfig& config);
 
 CaseData ReadCase(const std::filesystem::path& case_dir);
 void WriteCase(const std::filesystem::path& case_dir, const CaseData& data);

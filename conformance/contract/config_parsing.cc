@@ -28,6 +28,11 @@ double NumberIn(const JsonValue& value, double min, double max, std::string_view
 
 double NotNegative(const JsonValue& value) { return NumberIn(value, 0, 1e30, "a number of at least 0 and below 1e30"); }
 
+double Positive(const JsonValue& value) {
+  constexpr double kSmallest = 5e-324;
+  return NumberIn(value, kSmallest, 1e30, "a number of more than 0 and below 1e30");
+}
+
 double Share(const JsonValue& value) { return NumberIn(value, 0, 1, "a number in [0, 1)"); }
 
 }  // namespace plumbline::contract

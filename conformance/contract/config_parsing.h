@@ -20,6 +20,7 @@ void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
 double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed);
 
 double NotNegative(const JsonValue& value);  // and below 1e30
+double Positive(const JsonValue& value);     // more than 0 and below 1e30
 double Share(const JsonValue& value);        // in [0, 1)
 
 }  // namespace plumbline::contract

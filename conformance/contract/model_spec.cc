@@ -54,14 +54,17 @@ void ValidateExact(const ExactSpec& spec) {
 // Collects parameters in canonical order.
 class ParameterList {
  public:
-  void Matrix(std::string name, int64_t rows, int64_t cols) { Add(std::move(name), rows, cols, false); }
-  void Vector(std::string name, int64_t size) { Add(std::move(name), 1, size, true); }
+  // x W: [in, out], a column makes one output.
+  void Matrix(std::string name, int64_t rows, int64_t cols) { Add(std::move(name), rows, cols, UnitShape::kColumns); }
+  // A row for each token, position or class.
+  void Rows(std::string name, int64_t rows, int64_t cols) { Add(std::move(name), rows, cols, UnitShape::kRows); }
+  void Vector(std::string name, int64_t size) { Add(std::move(name), 1, size, UnitShape::kWhole); }
   std::vector<ParameterSpec> Take() { return std::move(parameters_); }
 
  private:
-  void Add(std::string name, int64_t rows, int64_t cols, bool is_vector) {
+  void Add(std::string name, int64_t rows, int64_t cols, UnitShape units) {
     const auto id = static_cast<int64_t>(parameters_.size());
-    parameters_.push_back({std::move(name), rows, cols, id, is_vector, false});
+    parameters_.push_back({std::move(name), rows, cols, id, units == UnitShape::kWhole, false, units});
   }
 
   std::vector<ParameterSpec> parameters_;
@@ -69,8 +72,8 @@ class ParameterList {
 
 std::vector<ParameterSpec> ExactParameters(const ExactSpec& spec) {
   ParameterList list;
-  list.Matrix("embed.weight", spec.vocab, spec.width);
-  list.Matrix("pos.weight", spec.positions, spec.width);
+  list.Rows("embed.weight", spec.vocab, spec.width);
+  list.Rows("pos.weight", spec.positions, spec.width);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     list.Matrix(prefix + "attn.q", spec.width, spec.width);
@@ -95,8 +98,8 @@ std::vector<ParameterSpec> Gpt2Parameters(const Gpt2Spec& spec) {
     list.Vector(name + ".weight", spec.width);
     list.Vector(name + ".bias", spec.width);
   };
-  list.Matrix("embed.weight", spec.vocab, spec.width);
-  list.Matrix("pos.weight", spec.positions, spec.width);
+  list.Rows("embed.weight", spec.vocab, spec.width);
+  list.Rows("pos.weight", spec.positions, spec.width);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     norm(prefix + "norm1");
@@ -107,8 +110,8 @@ std::vector<ParameterSpec> Gpt2Parameters(const Gpt2Spec& spec) {
     linear(prefix + "mlp.down", spec.hidden, spec.width);
   }
   norm("norm");
-  if (!spec.tied_head) list.Matrix("head.weight", spec.vocab, spec.width);
-  if (spec.unused) list.Matrix("unused.weight", kUnusedRows, kUnusedCols);
+  if (!spec.tied_head) list.Rows("head.weight", spec.vocab, spec.width);
+  if (spec.unused) list.Rows("unused.weight", kUnusedRows, kUnusedCols);
   std::vector<ParameterSpec> parameters = list.Take();
   for (ParameterSpec& parameter : parameters) {
     parameter.frozen = std::find(spec.frozen.begin(), spec.frozen.end(), parameter.name) != spec.frozen.end();

@@ -79,6 +79,10 @@ class ModelSpec {
   std::variant<ExactSpec, Gpt2Spec> spec_;
 };
 
+// What clipping by units takes the norms of: a whole vector, each row of an embedding or a head, each column of
+// another matrix (docs/semantics.md, "Clipping").
+enum class UnitShape { kWhole, kRows, kColumns };
+
 // A matrix [rows, cols], row-major; for a projection rows = in, cols = out. A vector has rows = 1.
 struct ParameterSpec {
   std::string name;
@@ -87,6 +91,9 @@ struct ParameterSpec {
   int64_t tensor_id = 0;
   bool is_vector = false;
   bool frozen = false;
+  UnitShape units = UnitShape::kWhole;
+
+  int64_t num_units() const { return units == UnitShape::kWhole ? 1 : units == UnitShape::kRows ? rows : cols; }
 
   int64_t numel() const { return rows * cols; }
   std::vector<int64_t> shape() const {

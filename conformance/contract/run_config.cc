@@ -9,6 +9,7 @@
 
 #include "conformance/contract/config_parsing.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/optimizer_config.h"
 #include "conformance/contract/schedule_config.h"
 #include "conformance/contract/strict_json.h"
 
@@ -26,6 +27,7 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "param_groups",
                                            "scheduler",
                                            "gradient_clipping",
+                                           "adaptive_clipping",
                                            "mesh"};
 
 // Keys that DeepSpeed users write and that no engine of ours understands yet: unsupported, never ignored.
@@ -138,11 +140,6 @@ constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_up
 constexpr std::string_view kUnbuiltFp16Keys[] = {
     "auto_cast",      "initial_scale_power",          "loss_scale_window", "hysteresis", "consecutive_hysteresis",
     "min_loss_scale", "fp16_master_weights_and_grads"};
-constexpr std::string_view kUnbuiltOptimizerKeys[] = {"legacy_fusion"};
-// Of both optimizers of the real families, though each has only some of them.
-constexpr std::string_view kUnbuiltParamKeys[] = {"torch_adam",    "adam_w_mode", "bias_correction", "amsgrad",
-                                                  "max_grad_norm", "dampening",   "nesterov"};
-
 // A positive integer, or nothing where the key is absent or "auto".
 std::optional<int64_t> PositiveOrAuto(const JsonValue& root, std::string_view key) {
   const std::optional<JsonValue> value = root.Find(key);
@@ -245,58 +242,6 @@ void ParseZero(const JsonValue& zero, RunConfig& config) {
   elems("stage3_max_live_parameters", 0, config.max_live_elems);
 }
 
-void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
-  CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay"}), kUnbuiltParamKeys);
-  if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
-  if (const auto betas = params.Find("betas")) {
-    if (betas->Size() != 2) betas->Reject("two numbers in [0, 1)");
-    parsed.beta1 = Share((*betas)[0]);
-    parsed.beta2 = Share((*betas)[1]);
-  }
-  if (const auto eps = params.Find("eps")) parsed.eps = NotNegative(*eps);
-  if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
-}
-
-void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {
-  CheckKeys(params, std::to_array<std::string_view>({"lr", "momentum", "weight_decay"}), kUnbuiltParamKeys);
-  if (const auto lr = params.Find("lr")) parsed.lr = NotNegative(*lr);
-  if (const auto momentum = params.Find("momentum")) parsed.momentum = Share(*momentum);
-  if (const auto decay = params.Find("weight_decay")) parsed.weight_decay = NotNegative(*decay);
-}
-
-void ParseOptimizer(const JsonValue& optimizer, RunConfig& config) {
-  CheckKeys(optimizer, std::to_array<std::string_view>({"type", "params"}), kUnbuiltOptimizerKeys);
-  config.optimizer =
-      static_cast<OptimizerKind>(optimizer.At("type").OneOf({"ModularMomentum", "ModularSGD", "AdamW", "SGD"}));
-  constexpr double kAdamWDecay = 0.01;
-  if (config.optimizer == OptimizerKind::kAdamW) config.params.weight_decay = kAdamWDecay;
-  const auto params = optimizer.Find("params");
-  if (!params) return;
-  if (config.optimizer == OptimizerKind::kAdamW) {
-    ParseAdamW(*params, config.params);
-  } else if (config.optimizer == OptimizerKind::kSgd) {
-    ParseSgd(*params, config.params);
-  } else {
-    params->AllowOnly({});
-  }
-}
-
-void ParseGroups(const JsonValue& groups, RunConfig& config) {
-  for (size_t i = 0; i < groups.Size(); ++i) {
-    const JsonValue entry = groups[i];
-    entry.AllowOnly({"match", "lr", "weight_decay"});
-    ParameterGroup group;
-    group.match = entry.At("match").String();
-    if (const auto lr = entry.Find("lr")) group.lr = NotNegative(*lr);
-    if (const auto decay = entry.Find("weight_decay")) group.weight_decay = NotNegative(*decay);
-    config.groups.push_back(std::move(group));
-  }
-}
-
-bool IsModular(OptimizerKind kind) {
-  return kind == OptimizerKind::kModularMomentum || kind == OptimizerKind::kModularSgd;
-}
-
 // What only a real optimizer understands, or does not yet.
 void ParseReal(const JsonValue& root, RunConfig& config) {
   if (!IsModular(config.optimizer) && config.storage == DType::kF16) {
@@ -304,37 +249,16 @@ void ParseReal(const JsonValue& root, RunConfig& config) {
                                       std::string(Name(config.optimizer)) +
                                       ", which is known but not built yet; allowed: ModularMomentum, ModularSGD");
   }
-  for (const char* key : {"param_groups", "scheduler", "gradient_clipping"}) {
+  for (const char* key : {"param_groups", "scheduler", "gradient_clipping", "adaptive_clipping"}) {
     if (!IsModular(config.optimizer) || !root.Find(key)) continue;
     Fail(ErrorCode::kInvalidArgument, root.Path() + ": key \"" + std::string(key) + "\" is given with optimizer " +
-                                          std::string(Name(config.optimizer)) + "; allowed: AdamW, SGD");
+                                          std::string(Name(config.optimizer)) +
+                                          "; allowed: AdamW, SGD, Adam, Lion, Lamb");
   }
   if (const auto groups = root.Find("param_groups")) ParseGroups(*groups, config);
   if (const auto scheduler = root.Find("scheduler")) config.schedule = ParseSchedule(*scheduler, config.params.lr);
   if (const auto clipping = root.Find("gradient_clipping")) config.gradient_clipping = NotNegative(*clipping);
-}
-
-std::string ParamsJson(const RunConfig& config) {
-  const OptimizerParams& params = config.params;
-  std::string json = ", \"params\": {\"lr\": " + JsonNumber(params.lr);
-  if (config.optimizer == OptimizerKind::kAdamW) {
-    json += ", \"betas\": [" + JsonNumber(params.beta1) + ", " + JsonNumber(params.beta2) +
-            "], \"eps\": " + JsonNumber(params.eps);
-  } else {
-    json += ", \"momentum\": " + JsonNumber(params.momentum);
-  }
-  return json + ", \"weight_decay\": " + JsonNumber(params.weight_decay) + "}";
-}
-
-std::string GroupsJson(const std::vector<ParameterGroup>& groups) {
-  std::string json;
-  for (const ParameterGroup& group : groups) {
-    json += (json.empty() ? "" : ", ") + ("{\"match\": " + JsonQuote(group.match));
-    if (group.lr) json += ", \"lr\": " + JsonNumber(*group.lr);
-    if (group.weight_decay) json += ", \"weight_decay\": " + JsonNumber(*group.weight_decay);
-    json += "}";
-  }
-  return "[" + json + "]";
+  if (const auto clipping = root.Find("adaptive_clipping")) ParseAdaptiveClipping(*clipping, config);
 }
 
 // Only fp32 and bf16 have the key `bf16` alone.
@@ -360,9 +284,15 @@ std::string ZeroJson(const RunConfig& config) {
 }  // namespace
 
 std::string_view Name(OptimizerKind kind) {
-  constexpr std::string_view kNames[] = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  constexpr std::string_view kNames[] = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   return kNames[static_cast<int>(kind)];
 }
+
+bool IsModular(OptimizerKind kind) {
+  return kind == OptimizerKind::kModularMomentum || kind == OptimizerKind::kModularSgd;
+}
+
+bool HasBetas(OptimizerKind kind) { return !IsModular(kind) && kind != OptimizerKind::kSgd; }
 
 std::string_view StorageName(DType storage) {
   switch (storage) {
@@ -402,14 +332,14 @@ std::string ToJson(const RunConfig& config) {
                      ", \"train_micro_batch_size_per_gpu\": " + std::to_string(config.micro_batch_size) +
                      ", \"gradient_accumulation_steps\": " + std::to_string(config.accumulation_steps) +
                      StorageJson(config) + ", \"zero_optimization\": " + ZeroJson(config) +
-                     ", \"optimizer\": {\"type\": " + JsonQuote(Name(config.optimizer));
+                     ", \"optimizer\": " + OptimizerJson(config);
   if (!IsModular(config.optimizer)) {
-    json += ParamsJson(config) + "}";
-    if (!config.groups.empty()) json += ", \"param_groups\": " + GroupsJson(config.groups);
+    if (!config.groups.empty()) json += ", \"param_groups\": " + GroupsJson(config);
     if (config.schedule.kind != Schedule::Kind::kConstant) json += ", \"scheduler\": " + ToJson(config.schedule);
     json += ", \"gradient_clipping\": " + JsonNumber(config.gradient_clipping);
-  } else {
-    json += "}";
+    if (config.adaptive_clipping.kind != AdaptiveClipping::Kind::kNone) {
+      json += ", \"adaptive_clipping\": " + ToJson(config.adaptive_clipping);
+    }
   }
   return json + ", \"mesh\": {\"data\": " + std::to_string(config.data_degree) + "}}";
 }

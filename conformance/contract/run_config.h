@@ -17,11 +17,13 @@ namespace plumbline::contract {
 class JsonValue;
 
 // The modular ones belong to family exact, the others to the real families (docs/semantics.md).
-enum class OptimizerKind { kModularMomentum, kModularSgd, kAdamW, kSgd };
+enum class OptimizerKind { kModularMomentum, kModularSgd, kAdamW, kSgd, kAdam, kLion, kLamb };
 
 std::string_view Name(OptimizerKind kind);
+bool IsModular(OptimizerKind kind);
+bool HasBetas(OptimizerKind kind);
 
-// Of AdamW and SGD; each reads its own.
+// Of the real families' optimizers; each reads its own.
 struct OptimizerParams {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -29,16 +31,43 @@ struct OptimizerParams {
   double eps = 1e-8;
   double weight_decay = 0;  // 0.01 is AdamW's default
   double momentum = 0;
+  bool nesterov = false;
+  double max_coeff = 10;  // LAMB: bounds of the ratio of norms
+  double min_coeff = 0.01;
 
   friend bool operator==(const OptimizerParams&, const OptimizerParams&) = default;
 };
 
+struct BetaPair {
+  double first = 0;
+  double second = 0;
+
+  friend bool operator==(const BetaPair&, const BetaPair&) = default;
+};
+
+// What is not set is the optimizer's.
 struct ParameterGroup {
   std::string match;  // shell pattern over parameter names
   std::optional<double> lr;
   std::optional<double> weight_decay;
+  std::optional<BetaPair> betas = {};
+  bool clip = true;  // false: exempt from clipping and from its norm
 
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
+};
+
+// Instead of a constant largest norm (docs/semantics.md, "Clipping"). Each kind reads its own.
+struct AdaptiveClipping {
+  enum class Kind { kNone, kUnit, kHistory };
+
+  Kind kind = Kind::kNone;
+  double ratio = 0.01;  // kUnit
+  double eps = 1e-3;
+  double deviations = 2.5;  // kHistory
+  double decay = 0.97;
+  int64_t warmup_steps = 25;
+
+  friend bool operator==(const AdaptiveClipping&, const AdaptiveClipping&) = default;
 };
 
 struct RunConfig {
@@ -58,7 +87,8 @@ struct RunConfig {
   OptimizerParams params;
   std::vector<ParameterGroup> groups;  // the first that matches; else the default group
   Schedule schedule;
-  double gradient_clipping = 0;  // 0: none
+  double gradient_clipping = 0;  // 0: none; then another kind may clip
+  AdaptiveClipping adaptive_clipping = {};
 
   int64_t world_size() const { return data_degree; }
 

@@ -58,8 +58,16 @@ double ParseNumberOrNull(const JsonValue& value) {
 std::string RealJson(const RealStep& real) {
   std::string lr;
   for (double value : real.lr) lr += (lr.empty() ? "" : ", ") + JsonNumber(value);
-  return ", \"lr\": [" + lr + "], \"gradient_norm\": " + NumberOrNull(real.gradient_norm) +
-         ", \"skipped\": " + (real.skipped ? "true" : "false");
+  std::string json = ", \"lr\": [" + lr + "], \"gradient_norm\": " + NumberOrNull(real.gradient_norm) +
+                     ", \"skipped\": " + (real.skipped ? "true" : "false");
+  if (!real.norm_history) return json;
+  return json + ", \"norm_history\": [" + std::to_string(real.norm_history->count) + ", " +
+         NumberOrNull(real.norm_history->mean) + ", " + NumberOrNull(real.norm_history->variance) + "]";
+}
+
+NormHistory ParseNormHistory(const JsonValue& history) {
+  if (history.Size() != 3) history.Reject("an array of 3 numbers");
+  return {history[0].Int(0), ParseNumberOrNull(history[1]), ParseNumberOrNull(history[2])};
 }
 
 std::string CommJson(const StepRecord& record) {
@@ -124,6 +132,7 @@ std::optional<RealStep> ParseReal(const JsonValue& root) {
   for (size_t i = 0; i < lr.Size(); ++i) real.lr.push_back(lr[i].Number());
   real.gradient_norm = ParseNumberOrNull(root.At("gradient_norm"));
   real.skipped = root.At("skipped").Bool();
+  if (const auto history = root.Find("norm_history")) real.norm_history = ParseNormHistory(*history);
   return real;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "conformance/contract/digest.h"
+#include "conformance/contract/norm_history.h"
 #include "conformance/contract/run_config.h"
 
 namespace plumbline::contract {
@@ -42,6 +43,7 @@ struct RealStep {
   std::vector<double> lr;    // of the default group, then of param_groups
   double gradient_norm = 0;  // before clipping; NaN or infinite where the gradient is (written as null)
   bool skipped = false;
+  std::optional<NormHistory> norm_history = {};  // after the step; exactly with HasNormHistory
 };
 
 struct StepRecord {
