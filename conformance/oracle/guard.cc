@@ -313,9 +313,9 @@ void GuardAccumulation(const contract::ModelSpec& model, std::span<const StepSig
   guard.Demand("accumulation", "sums in bf16", accumulation());
 }
 
-void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,
-                 int64_t num_updates, StepSight after, Guard& guard) {
-  const auto update = [&] { return CheckUpdate(spec, before, num_updates, after).check.outcome; };
+void GuardUpdate(const contract::Case& spec, const RealStart& start, StepSight after, Guard& guard) {
+  const std::vector<contract::RealParameterState>& before = start.state;
+  const auto update = [&] { return CheckUpdate(spec, start, after).check.outcome; };
   // The master weight that moved the most, as if it had not.
   std::vector<std::vector<double>>& masters = after.of(TensorKind::kMaster);
   double* moved = nullptr;
@@ -337,10 +337,13 @@ void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealPar
     const Planted nan(moments->front(), kNaN);
     guard.Demand("update", "a NaN", update());
   }
+  if (contract::NormHistory* history = after.real.norm_history ? &*after.real.norm_history : nullptr) {
+    const Planted still(history->mean, start.norm_history.mean);
+    if (history->mean != start.norm_history.mean) guard.Demand("update", "a history that stays", update());
+  }
 }
 
-void GuardSkipped(const contract::Case& spec, const std::vector<contract::RealParameterState>& before, StepSight after,
-                  Guard& guard) {
+void GuardSkipped(const contract::Case& spec, const RealStart& before, StepSight after, Guard& guard) {
   const auto skip = [&] { return CheckSkipped(spec, before, after).check.outcome; };
   if (std::vector<double>* masters = Largest(after.of(TensorKind::kMaster))) {
     const Planted moved(masters->back(), masters->back() + 1);

@@ -57,12 +57,10 @@ void GuardAccumulation(const contract::ModelSpec& model, std::span<const StepSig
                        Guard& guard);
 
 // "update" after a step that was made.
-void GuardUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,
-                 int64_t num_updates, StepSight after, Guard& guard);
+void GuardUpdate(const contract::Case& spec, const RealStart& start, StepSight after, Guard& guard);
 
 // "skip".
-void GuardSkipped(const contract::Case& spec, const std::vector<contract::RealParameterState>& before, StepSight after,
-                  Guard& guard);
+void GuardSkipped(const contract::Case& spec, const RealStart& before, StepSight after, Guard& guard);
 
 // "relation" between two equal runs.
 void GuardRelation(const contract::ModelSpec& model, const RunDigest& expected, RunDigest seen, Guard& guard);

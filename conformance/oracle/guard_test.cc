@@ -195,7 +195,7 @@ TEST(GuardUpdate, IsNoticedWithAndWithoutMoments) {
     MakeBefore(update, 1);
     Execute(Engine{}, update);
     Guard guard;
-    GuardUpdate(update.spec, update.before, update.num_updates, update.after, guard);
+    GuardUpdate(update.spec, update.start(), update.after, guard);
     ExpectAllNoticed(guard, adamw ? 2 : 1, "update");
   }
 }
@@ -208,7 +208,7 @@ TEST(GuardUpdate, PlantsNothingInAStepThatMovesNothing) {
   still.no_update = true;
   Execute(still, update);
   Guard guard;
-  GuardUpdate(update.spec, update.before, update.num_updates, update.after, guard);
+  GuardUpdate(update.spec, update.start(), update.after, guard);
   EXPECT_EQ(guard.Check().outcome, CheckOutcome::kVacuous);
 }
 

@@ -13,6 +13,7 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/model_spec.h"
 #include "conformance/oracle/exact_check.h"
+#include "conformance/oracle/real_start.h"
 #include "conformance/oracle/run_digest.h"
 #include "conformance/oracle/step_sight.h"
 #include "reports/record/record.h"
@@ -42,13 +43,11 @@ RealResult CheckGradients(const contract::ModelSpec& model, const Yardstick& yar
 RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> candidate);
 
 // "update": everything that one step does after the gradient, against the closed form in fp64 that begins with the
-// candidate's own dumped gradient and the injected state. num_updates were made before the step.
-RealResult CheckUpdate(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,
-                       int64_t num_updates, const StepSight& after);
+// candidate's own dumped gradient and the injected state.
+RealResult CheckUpdate(const contract::Case& spec, const RealStart& before, const StepSight& after);
 
 // "skip": a step whose gradient is not finite changes nothing, and says so.
-RealResult CheckSkipped(const contract::Case& spec, const std::vector<contract::RealParameterState>& before,
-                        const StepSight& after);
+RealResult CheckSkipped(const contract::Case& spec, const RealStart& before, const StepSight& after);
 
 // "relation": two runs of one engine that must be equal bit for bit. `name` says which two ("zero 0 = 3").
 RealResult CompareBitwise(const std::string& name, const contract::ModelSpec& model, const RunDigest& expected,

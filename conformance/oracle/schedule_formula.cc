@@ -11,7 +11,6 @@ namespace plumbline::conformance {
 namespace {
 
 using contract::Cycle;
-using contract::OptimizerKind;
 using contract::Schedule;
 using Kind = contract::Schedule::Kind;
 
@@ -135,11 +134,15 @@ std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step
   contract::Fail(contract::ErrorCode::kInternal, "a schedule without a formula");
 }
 
-Betas ScheduledBetas(const contract::RunConfig& config, int64_t step) {
+Betas ScheduledBetas(const contract::RunConfig& config, size_t group, int64_t step) {
   const Cycle& cycle = config.schedule.cycle;
   const bool moves =
-      config.schedule.kind == Kind::kOneCycle && cycle.moves_momentum && config.optimizer == OptimizerKind::kAdamW;
-  if (!moves) return {config.params.beta1, config.params.beta2, 1};
+      config.schedule.kind == Kind::kOneCycle && cycle.moves_momentum && contract::HasBetas(config.optimizer);
+  if (!moves) {
+    const contract::BetaPair whole{config.params.beta1, config.params.beta2};
+    const contract::BetaPair own = group == 0 ? whole : config.groups.at(group - 1).betas.value_or(whole);
+    return {own.first, own.second, 1};
+  }
   constexpr double kSecondBeta = 0.99;
   Betas betas{cycle.max_momentum, kSecondBeta, 1};
   if (step == 0) {

@@ -14,7 +14,7 @@ namespace plumbline::conformance {
 // lr of each group in step s, in the order of RealStep::lr: 0 for the default group, 1 + i for param_groups[i].
 std::vector<Bounded> ScheduledLr(const contract::RunConfig& config, int64_t step);
 
-// What the betas of AdamW are in step s, in every group: the config's, unless a cycle moves them.
+// What a group's betas are in step s: its own or the optimizer's, unless a cycle moves them.
 struct Betas {
   double first = 0;
   double second = 0;
@@ -22,6 +22,6 @@ struct Betas {
   double first_units = 1;
 };
 
-Betas ScheduledBetas(const contract::RunConfig& config, int64_t step);
+Betas ScheduledBetas(const contract::RunConfig& config, size_t group, int64_t step);
 
 }  // namespace plumbline::conformance

@@ -141,26 +141,26 @@ TEST(ScheduledBetas, MoveAgainstTheRate) {
   const RunConfig config = Cycle();
   const std::vector<double> first = {0.5, 0.6875, 0.625, 0.5625, 0.5, 0.53125};  // step 0 begins with the least
   for (size_t step = 0; step < first.size(); ++step) {
-    const Betas betas = ScheduledBetas(config, static_cast<int64_t>(step));
+    const Betas betas = ScheduledBetas(config, 0, static_cast<int64_t>(step));
     EXPECT_EQ(betas.first, first[step]) << step;
     EXPECT_EQ(betas.second, 0.99) << step;
   }
-  EXPECT_EQ(ScheduledBetas(config, 12).first, 0.75);
-  EXPECT_EQ(ScheduledBetas(config, 50).first, 0.75);
-  EXPECT_EQ(ScheduledBetas(config, 50).second, 0.99);
+  EXPECT_EQ(ScheduledBetas(config, 0, 12).first, 0.75);
+  EXPECT_EQ(ScheduledBetas(config, 0, 50).first, 0.75);
+  EXPECT_EQ(ScheduledBetas(config, 0, 50).second, 0.99);
 }
 
 TEST(ScheduledBetas, StayWhereNothingMovesThem) {
   RunConfig config = Cycle();
   config.schedule.cycle.moves_momentum = false;
-  EXPECT_EQ(ScheduledBetas(config, 3).first, 0.25);
-  EXPECT_EQ(ScheduledBetas(config, 3).second, 0.125);
+  EXPECT_EQ(ScheduledBetas(config, 0, 3).first, 0.25);
+  EXPECT_EQ(ScheduledBetas(config, 0, 3).second, 0.125);
   config = Cycle();
   config.optimizer = OptimizerKind::kSgd;
-  EXPECT_EQ(ScheduledBetas(config, 3).first, 0.25);
+  EXPECT_EQ(ScheduledBetas(config, 0, 3).first, 0.25);
   config = Cycle();
   config.schedule.kind = Kind::kWarmup;
-  EXPECT_EQ(ScheduledBetas(config, 3).second, 0.125);
+  EXPECT_EQ(ScheduledBetas(config, 0, 3).second, 0.125);
 }
 
 // The same formulas in fp32 stay within the bounds, and an error that matters does not.

@@ -104,11 +104,10 @@ bool GradientIsFinite(const StepSight& after) {
 
 class UpdateCheck {
  public:
-  UpdateCheck(const contract::Case& spec, const std::vector<RealParameterState>& before, int64_t num_updates,
-              const StepSight& after)
+  UpdateCheck(const contract::Case& spec, const RealStart& start, const StepSight& after)
       : spec_(spec),
-        before_(before),
-        num_updates_(num_updates),
+        start_(start),
+        before_(start.state),
         after_(after),
         parameters_(contract::Parameters(spec.model)),
         findings_("update", after.step) {}
@@ -148,6 +147,7 @@ class UpdateCheck {
                         ExactText(lrs[i].value));
     }
     CheckNorm();
+    CheckHistory();
   }
 
   bool Rests(int64_t step) const {
@@ -163,10 +163,13 @@ class UpdateCheck {
     return true;
   }
 
+  // Of what clipping does not pass over.
   void CheckNorm() {
     double squares = 0;
     int64_t numel = 0;
-    for (const std::vector<double>& tensor : after_.of(TensorKind::kGradient)) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (IsExempt(spec_.config, GroupOf(spec_.config, parameters_[i].name))) continue;
+      const std::vector<double>& tensor = after_.of(TensorKind::kGradient)[i];
       for (double value : tensor) squares += value * value;
       numel += static_cast<int64_t>(tensor.size());
     }
@@ -177,20 +180,62 @@ class UpdateCheck {
                   "is " + TraceText(after_.real.gradient_norm) + ", that of the gradient is " + ExactText(norm));
   }
 
+  void CheckHistory() {
+    const std::optional<contract::NormHistory>& seen = after_.real.norm_history;
+    if (seen.has_value() != contract::HasNormHistory(spec_.config)) {
+      findings_.Add("norm_history", "", seen ? "is reported, and the case has none" : "is not reported");
+    }
+    if (!seen || findings_.failed()) return;
+    findings_.Count(3);
+    const BoundedHistory next =
+        NextHistory(spec_.config.adaptive_clipping, start_.norm_history, after_.real.gradient_norm);
+    const auto demand = [&](const char* what, double stored, const Bounded& expected) {
+      if (expected.Holds(stored)) return;
+      findings_.Add(
+          "norm_history", "",
+          std::string("its ") + what + " is " + TraceText(stored) + ", the formula says " + ExactText(expected.value));
+    };
+    demand("count", static_cast<double>(seen->count), {static_cast<double>(start_.norm_history.count + 1), 0});
+    demand("mean", seen->mean, next.mean);
+    demand("variance", seen->variance, next.variance);
+  }
+
   UpdateRule RuleOf(const ParameterSpec& parameter) const {
     UpdateRule rule;
     const size_t group = GroupOf(spec_.config, parameter.name);
     rule.optimizer = spec_.config.optimizer;
     rule.params = spec_.config.params;
     if (group < after_.real.lr.size()) rule.params.lr = after_.real.lr[group];  // checked against the schedule
-    const Betas betas = ScheduledBetas(spec_.config, after_.step);
+    const Betas betas = ScheduledBetas(spec_.config, group, after_.step);
     rule.params.beta1 = betas.first;
     rule.params.beta2 = betas.second;
     rule.beta1_units = betas.first_units;
     rule.params.weight_decay = WeightDecayOf(spec_.config, group);
-    rule.clipping = ClippingOf(spec_.config.gradient_clipping, after_.real.gradient_norm);
-    rule.t = num_updates_ + 1;
+    if (!IsExempt(spec_.config, group)) rule.clipping = ClippingOf(LargestNorm(), after_.real.gradient_norm);
+    rule.t = start_.num_updates + 1;
     return rule;
+  }
+
+  // What the whole norm is clipped to; 0: nothing.
+  double LargestNorm() const {
+    if (!contract::HasNormHistory(spec_.config)) return spec_.config.gradient_clipping;
+    return HistoryThreshold(spec_.config.adaptive_clipping, start_.norm_history);
+  }
+
+  bool ClipsUnitsOf(const ParameterSpec& parameter) const {
+    return spec_.config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit && !parameter.frozen &&
+           !IsExempt(spec_.config, GroupOf(spec_.config, parameter.name));
+  }
+
+  // LAMB's, from all of the tensor. A NaN among its moments makes it one, and the elements are then named by it.
+  Bounded RatioOf(const UpdateRule& rule, size_t tensor) const {
+    if (rule.optimizer != contract::OptimizerKind::kLamb) return {1, 0};
+    std::vector<Bounded> directions;
+    for (size_t i = 0; i < before_[tensor].master.size(); ++i) {
+      directions.push_back(LambDirection(rule, InputOf(tensor, i), Value(TensorKind::kMoment, tensor, i),
+                                         Value(TensorKind::kSecondMoment, tensor, i)));
+    }
+    return LambRatio(rule.params, before_[tensor].master, directions);
   }
 
   double Value(TensorKind kind, size_t tensor, size_t element) const {
@@ -219,7 +264,13 @@ class UpdateCheck {
   void CheckTensor(TensorKind kind, size_t tensor) {
     const std::vector<double>& values = after_.of(kind)[tensor];
     const ParameterSpec& parameter = parameters_[tensor];
-    const UpdateRule rule = RuleOf(parameter);
+    UpdateRule rule = RuleOf(parameter);
+    std::vector<Clipping> of_units;
+    if (ClipsUnitsOf(parameter)) {
+      of_units = UnitClippings(parameter, spec_.config.adaptive_clipping, after_.of(TensorKind::kGradient)[tensor],
+                               before_[tensor].master);
+    }
+    if (kind == TensorKind::kMaster && !parameter.frozen) rule.ratio = RatioOf(rule, tensor);
     findings_.Count(static_cast<int64_t>(values.size()));
     std::string first;
     int64_t num_wrong = 0;
@@ -230,6 +281,9 @@ class UpdateCheck {
       } else if (parameter.frozen) {
         expected.value = before_[tensor].master[i];
       } else {
+        if (!of_units.empty()) {
+          rule.clipping = of_units[static_cast<size_t>(UnitOf(parameter, static_cast<int64_t>(i)))];
+        }
         expected = Expected(kind, rule, tensor, i);
       }
       const bool exact = kind == TensorKind::kWeight || parameter.frozen;
@@ -257,8 +311,8 @@ class UpdateCheck {
   }
 
   const contract::Case& spec_;
+  const RealStart& start_;
   const std::vector<RealParameterState>& before_;
-  const int64_t num_updates_;
   const StepSight& after_;
   const std::vector<ParameterSpec> parameters_;
   Findings findings_;
@@ -284,13 +338,12 @@ void CheckUnchanged(TensorKind kind, const std::string& tensor, const std::vecto
 
 }  // namespace
 
-RealResult CheckUpdate(const contract::Case& spec, const std::vector<RealParameterState>& before, int64_t num_updates,
-                       const StepSight& after) {
-  return UpdateCheck(spec, before, num_updates, after).Run();
+RealResult CheckUpdate(const contract::Case& spec, const RealStart& before, const StepSight& after) {
+  return UpdateCheck(spec, before, after).Run();
 }
 
-RealResult CheckSkipped(const contract::Case& spec, const std::vector<RealParameterState>& before,
-                        const StepSight& after) {
+RealResult CheckSkipped(const contract::Case& spec, const RealStart& start, const StepSight& after) {
+  const std::vector<RealParameterState>& before = start.state;
   const std::vector<ParameterSpec> parameters = contract::Parameters(spec.model);
   Findings findings("skip", after.step);
   if (!CheckShapes(spec, parameters, before, after, findings)) return findings.Result("");
@@ -309,6 +362,11 @@ RealResult CheckSkipped(const contract::Case& spec, const std::vector<RealParame
     unchanged(TensorKind::kSecondMoment, before[i].second_moment);
     unchanged(TensorKind::kMaster, before[i].master);
     unchanged(TensorKind::kWeight, before[i].master);
+  }
+  const bool remembers = contract::HasNormHistory(spec.config);
+  findings.Count();
+  if (after.real.norm_history != (remembers ? std::optional(start.norm_history) : std::nullopt)) {
+    findings.Add("norm_history", "", "is not what it was before the skipped step");
   }
   if (finite && after.real.skipped) findings.Add("skipped", "", "the step was skipped, though its gradient is finite");
   return findings.Result("");

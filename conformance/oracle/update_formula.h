@@ -5,34 +5,32 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "conformance/contract/run_config.h"
 #include "conformance/oracle/bounded.h"
+#include "conformance/oracle/clipping_formula.h"
 
 namespace plumbline::conformance {
 
 // Index in RealStep::lr: 0 for the default group, 1 + i for param_groups[i].
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 
+// Whether clipping passes the group over.
+bool IsExempt(const contract::RunConfig& config, size_t group);
+
 // weight_decay of a group by that index: its own, or the optimizer's.
 double WeightDecayOf(const contract::RunConfig& config, size_t group);
-
-// What g is multiplied by before the update. `norm` is the reported one.
-struct Clipping {
-  double factor = 1;
-  double relative_bound = 0;
-};
-Clipping ClippingOf(double threshold, double norm);
 
 // Everything that the elements of one tensor share.
 struct UpdateRule {
   contract::OptimizerKind optimizer = contract::OptimizerKind::kAdamW;
   contract::OptimizerParams params;  // lr, betas and weight_decay are the group's in this step
   double beta1_units = 1;            // roundings of beta1, relative to it
-  Clipping clipping;
-  int64_t t = 1;  // number of this update
+  Clipping clipping;                 // of the tensor, or of the element's unit
+  int64_t t = 1;                     // number of this update
+  Bounded ratio = {1, 0};            // LAMB's, of the tensor's norms
 };
 
 // One element before the update, and its gradient before clipping.
@@ -50,7 +48,11 @@ Bounded NextSecondMoment(const UpdateRule& rule, const UpdateInput& before);
 // formula can then be held to far less than a step of size lr.
 Bounded NextMaster(const UpdateRule& rule, const UpdateInput& before, double moment, double second_moment);
 
-// The largest relative error of the norm of so many elements, summed in fp32 in any order.
-double NormBound(int64_t numel);
+// LAMB's u of one element, from the moments that the engine stored.
+Bounded LambDirection(const UpdateRule& rule, const UpdateInput& before, double moment, double second_moment);
+
+// LAMB's ratio of norms, from the master weights before the update and the tensor's directions.
+Bounded LambRatio(const contract::OptimizerParams& params, std::span<const float> master,
+                  std::span<const Bounded> directions);
 
 }  // namespace plumbline::conformance

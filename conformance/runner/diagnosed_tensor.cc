@@ -81,7 +81,7 @@ namespace {
 // What the schedule says of this group in this step.
 void Schedule(const contract::RunConfig& config, int64_t step, size_t group, UpdateRecipe& recipe) {
   recipe.params.lr = ScheduledLr(config, step)[group].value;
-  const Betas betas = ScheduledBetas(config, step);
+  const Betas betas = ScheduledBetas(config, group, step);
   recipe.params.beta1 = betas.first;
   recipe.params.beta2 = betas.second;
 }
@@ -102,7 +102,7 @@ UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, doubl
   recipe.params = config.params;
   Schedule(config, step(), group, recipe);
   recipe.params.weight_decay = WeightDecayOf(config, group);
-  recipe.clip_factor = ClippingOf(config.gradient_clipping, gradient_norm).factor;
+  if (!IsExempt(config, group)) recipe.clip_factor = ClippingOf(LargestNorm(), gradient_norm).factor;
   return recipe;
 }
 

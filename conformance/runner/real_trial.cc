@@ -171,14 +171,14 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
     const auto update = [&](const std::optional<SightResult>& sight) {
       if (!sight || !sight->sight) return;
       const RealStart& start = *run.task_run.start;
-      Add(judgement, CheckUpdate(run.traced, start.state, start.num_updates, *sight->sight), this_run);
+      Add(judgement, CheckUpdate(run.traced, start, *sight->sight), this_run);
     };
     if (run.part != Part::kSkipped) {
       update(run.sight);
       continue;
     }
     if (run.sight && run.sight->sight) {
-      Add(judgement, CheckSkipped(run.traced, run.task_run.start->state, *run.sight->sight), this_run);
+      Add(judgement, CheckSkipped(run.traced, *run.task_run.start, *run.sight->sight), this_run);
     }
     // As if the skipped step had not been: from the same state, after as many updates.
     update(run.following_sight);
@@ -216,13 +216,13 @@ void RealTrial::AddGuard(Judgement& judgement) {
   }
   if (const Run* step = Find(Part::kStep)) {
     const RealStart& start = *step->task_run.start;
-    GuardUpdate(step->traced, start.state, start.num_updates, *step->sight->sight, guard_);
+    GuardUpdate(step->traced, start, *step->sight->sight, guard_);
   }
   if (const Run* skipped = Find(Part::kSkipped)) {
     const RealStart& start = *skipped->task_run.start;
-    GuardSkipped(skipped->traced, start.state, *skipped->sight->sight, guard_);
+    GuardSkipped(skipped->traced, start, *skipped->sight->sight, guard_);
     if (skipped->following_sight) {
-      GuardUpdate(skipped->traced, start.state, start.num_updates, *skipped->following_sight->sight, guard_);
+      GuardUpdate(skipped->traced, start, *skipped->following_sight->sight, guard_);
     }
   }
   if (const Run* again = Find(Part::kAgain)) {

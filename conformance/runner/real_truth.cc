@@ -27,6 +27,7 @@ RealStart StartAfter(const StepSight& sight) {
   };
   RealStart start;
   start.num_updates = sight.step + 1;
+  start.norm_history = sight.real.norm_history.value_or(contract::NormHistory{});
   for (size_t i = 0; i < sight.tensors[static_cast<int>(TensorKind::kMaster)].size(); ++i) {
     start.state.push_back({of(TensorKind::kMaster, i), of(TensorKind::kMoment, i), of(TensorKind::kSecondMoment, i)});
   }

@@ -11,14 +11,9 @@
 
 #include "conformance/contract/case_file.h"
 #include "conformance/engines/run_cases.h"
+#include "conformance/oracle/real_start.h"
 
 namespace plumbline::conformance {
-
-// Where a run of a real family begins if not at the family's initial state.
-struct RealStart {
-  std::vector<contract::RealParameterState> state;  // in canonical order
-  int64_t num_updates = 0;
-};
 
 struct TaskRun {
   contract::Case spec;

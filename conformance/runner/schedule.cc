@@ -141,6 +141,7 @@ void Schedule::MakeCase(const std::filesystem::path& dir, const TaskRun& run) {
   if (run.start) {
     data.real_state = run.start->state;
     data.num_updates = run.start->num_updates;
+    data.norm_history = run.start->norm_history;
   }
   if (run.resumes) ReplaceState(data);
   if (run.batches) data.batches = *run.batches;

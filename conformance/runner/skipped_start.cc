@@ -70,7 +70,7 @@ std::vector<SkippedStart> MakeSkippedStarts(const Problem& problem, uint64_t see
   if (!model.tied_head) values.insert(values.begin(), {"inf", HUGE_VALF});
   std::vector<SkippedStart> starts;
   for (const auto& [name, value] : values) {
-    RealStart start{UntiedState(problem, before.state), before.num_updates};
+    RealStart start{UntiedState(problem, before.state), before.num_updates, before.norm_history};
     std::fill_n(start.state.front().master.begin() + token.id * model.width, model.width, value);
     starts.push_back({name, UntiedModel(problem.model), std::make_shared<const RealStart>(std::move(start)),
                       !token.in_next_step && std::isnan(value)});
