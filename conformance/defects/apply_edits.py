@@ -48,8 +48,9 @@ FAMILIES = ("exact", "gpt2", "gpt2/bias")  # runner/plan.h, DefectCases
 HYPOTHESES = ("not_finite", "late_weight", "not_updated", "missing_reduction", "missing_rank", "repeated_rank", "dropped_micro_batch",
               "repeated_micro_batch", "factor_ranks", "factor_accumulation", "factor_both", "sign_flipped", "mean_of_means",
               "neighbour_data", "stale_gradient", "step_counter", "bias_correction", "clipping_missing", "clipping_twice",
-              "clipping_inverted", "clipping_norm", "other_step_rate", "other_group_rate", "decay_missing", "decay_coupled",
-              "other_group_decay", "swapped_parameters", "epsilon_place", "momentum_form", "lost_state", "shifted_state",
+              "clipping_inverted", "clipping_norm", "other_step_rate", "other_group_rate", "decay_missing", "decay_form",
+              "other_group_decay", "swapped_parameters", "epsilon_place", "momentum_form", "ratio_of_norms",
+              "exempt_clipped", "unit_norm", "lost_state", "shifted_state",
               "transposed", "shifted_shard", "zeroed_region", "stale_region", "low_precision", "low_precision_state", "other_factor")
 CHECKS = ("trace", "dump", "exact", "gradient", "bias", "accumulation", "loss", "update", "skip", "relation", "metamorphic",
           "replicas", "collectives", "ledger", "memory", "trajectory", "engine")

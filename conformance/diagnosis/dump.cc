@@ -202,12 +202,13 @@ std::vector<int64_t> RanksOfOtherTrace(const Dump& dump, TensorKind kind, size_t
   return ranks;
 }
 
-double GradientNorm(const Dump& dump) {
+double GradientNorm(const Dump& dump, const std::function<bool(size_t tensor)>& counts) {
   double squares = 0;
-  for (const auto& slices : dump.slices[static_cast<int>(TensorKind::kGradient)]) {
+  const auto& gradients = dump.slices[static_cast<int>(TensorKind::kGradient)];
+  for (size_t tensor = 0; tensor < gradients.size(); ++tensor) {
     int64_t covered = 0;
-    for (const DumpedSlice& slice : slices) {
-      if (slice.begin < covered) continue;
+    for (const DumpedSlice& slice : gradients[tensor]) {
+      if (slice.begin < covered || (counts && !counts(tensor))) continue;
       for (double value : slice.values) squares += value * value;
       covered = slice.begin + static_cast<int64_t>(slice.values.size());
     }

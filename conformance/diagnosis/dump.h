@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,8 +66,9 @@ std::vector<int64_t> DifferingRanks(const std::vector<DumpedSlice>& slices, cons
 std::vector<int64_t> RanksOfOtherTrace(const Dump& dump, contract::TensorKind kind, size_t tensor,
                                        const std::string& name);
 
-// The norm of all gradients; parts that several ranks hold count once. And of what each rank holds of them.
-double GradientNorm(const Dump& dump);
+// The norm of all gradients, or of those that count; parts that several ranks hold count once. And of what each rank
+// holds of all of them.
+double GradientNorm(const Dump& dump, const std::function<bool(size_t tensor)>& counts = nullptr);
 std::vector<double> RankGradientNorms(const Dump& dump, int64_t num_ranks);
 
 }  // namespace plumbline::conformance

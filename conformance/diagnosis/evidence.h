@@ -60,9 +60,11 @@ struct Evidence {
   TensorState initial;                                           // of the run's first step, where that is another
   UpdateRecipe recipe;                                           // the right one
   std::vector<std::pair<std::string, UpdateRecipe>> neighbours;  // of other groups and steps: "of group 1", "of step 3"
-  double whole_norm = 0;                                         // of the whole gradient, before clipping
+  double whole_norm = 0;                                         // of all that is not exempt, before clipping
   std::vector<double> rank_norms;                                // of what each rank holds of it
   double clipping = 0;                                           // the limit of the norm, 0 for none
+  contract::AdaptiveClipping adaptive_clipping = {};
+  bool is_exempt = false;  // from clipping
 
   // How far from the truth, in norm, rounding alone can put a right engine; 0 in family exact.
   double noise = 0;

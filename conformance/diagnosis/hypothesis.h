@@ -70,11 +70,14 @@ Predictions ClippingNorm(const Evidence& evidence);  // by a part's norm, or wit
 Predictions RateOfOtherGroup(const Evidence& evidence);
 Predictions RateOfOtherStep(const Evidence& evidence);
 Predictions DecayMissing(const Evidence& evidence);
-Predictions DecayCoupled(const Evidence& evidence);
+Predictions DecayForm(const Evidence& evidence);
 Predictions DecayOfOtherGroup(const Evidence& evidence);
 Predictions SwappedParameters(const Evidence& evidence);
 Predictions EpsilonPlace(const Evidence& evidence);
 Predictions MomentumForm(const Evidence& evidence);
+Predictions RatioOfNorms(const Evidence& evidence);  // LAMB's
+Predictions ExemptClipped(const Evidence& evidence);
+Predictions UnitNorm(const Evidence& evidence);  // clipping by units: of other units, or of parts
 Predictions LostState(const Evidence& evidence);
 Predictions ShiftedState(const Evidence& evidence);  // the state before the update
 Predictions LowPrecisionState(const Evidence& evidence);

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "conformance/contract/digest.h"
 #include "conformance/diagnosis/hypothesis.h"
+#include "conformance/diagnosis/unit_factors.h"
 #include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
@@ -233,7 +235,7 @@ std::vector<Row> AdamRows() {
       {"other_group_rate", adam([](Adam& a) { a.lr = 0.03, a.decay = 0.7; }), {"other_group_decay"}},
       {"other_group_decay", adam([](Adam& a) { a.decay = 0.7; })},
       {"decay_missing", adam([](Adam& a) { a.decay = 0; })},
-      {"decay_coupled", adam([](Adam& a) { a.coupled = 0.1, a.decay = 0; })},
+      {"decay_form", adam([](Adam& a) { a.coupled = 0.1, a.decay = 0; })},
       {"swapped_parameters",
        adam([](Adam& a) { std::swap(a.beta1, a.beta2), std::swap(a.correction1, a.correction2); })},
       {"swapped_parameters", adam([](Adam& a) { std::swap(a.lr, a.eps); })},
@@ -472,8 +474,102 @@ TEST(Hypotheses, NumbersAreTriedWithoutFittedOnes) {
   for (const RankedHypothesis& ranked : RankHypotheses(evidence)) EXPECT_FALSE(ranked.fits) << ranked.name;
 }
 
+// LAMB, written down once more: the ratio of each part.
+Values Lamb(const Evidence& e, const std::vector<HeldRange>& parts, double largest) {
+  Values master = e.before.master;
+  for (const HeldRange& part : parts) {
+    Values directions;
+    double weights = 0, updates = 0;
+    for (auto i = static_cast<size_t>(part.begin); i < static_cast<size_t>(part.end); ++i) {
+      const double g = 0.4 * e.used_gradient[i];
+      const double m = 0.9 * e.before.moment[i] + 0.1 * g;
+      const double v = 0.99 * e.before.second_moment[i] + 0.01 * g * g;
+      const Adam adam;
+      directions.push_back(m / adam.correction1 / (std::sqrt(v / adam.correction2) + adam.eps) + 0.1 * master[i]);
+      weights += master[i] * master[i];
+      updates += directions.back() * directions.back();
+    }
+    const double ratio = std::min(largest, std::sqrt(weights / updates));
+    for (size_t i = 0; i < directions.size(); ++i) {
+      master[static_cast<size_t>(part.begin) + i] -= 0.01 * ratio * directions[i];
+    }
+  }
+  return master;
+}
+
+TEST(Hypotheses, OfLambAreRecognised) {
+  Evidence evidence = UpdateEvidence(TensorKind::kMaster, OptimizerKind::kLamb);
+  const std::vector<HeldRange> whole = {{0, 0, kNumel}};
+  const Values right = Lamb(evidence, whole, 10);
+  for (size_t i = 0; i < kNumel; ++i) ASSERT_NEAR(evidence.truth[i], right[i], 1e-14);
+  ExpectRow(evidence, {"ratio_of_norms", [](const Evidence& e) { return Lamb(e, kHeld, 10); }});
+  // Without a ratio an update is one by another rate.
+  evidence.recipe.params.max_coeff = 0.05;
+  evidence.truth = AfterUpdate(evidence.recipe, evidence.before, evidence.used_gradient, TensorKind::kMaster);
+  ExpectRow(evidence, {"ratio_of_norms", [&](const Evidence& e) { return Lamb(e, whole, 1e9); }});
+}
+
+TEST(Hypotheses, OfLionAreRecognised) {
+  Evidence evidence = UpdateEvidence(TensorKind::kMaster, OptimizerKind::kLion);
+  const auto lion = [](double beta, double decay) {
+    return [=](const Evidence& e) {
+      return Map([&](size_t i) {
+        const double c = beta * e.before.moment[i] + (1 - beta) * 0.4 * e.gradient[i];
+        return e.before.master[i] * (1 - 0.01 * decay) - 0.01 * (c > 0 ? 1 : -1);
+      });
+    };
+  };
+  const Values right = lion(0.9, 0.1)(evidence);
+  for (size_t i = 0; i < kNumel; ++i) ASSERT_NEAR(evidence.truth[i], right[i], 1e-15);
+  ExpectRow(evidence, {"swapped_parameters", lion(0.99, 0.1)});
+  ExpectRow(evidence, {"decay_missing", lion(0.9, 0)});
+}
+
+TEST(Hypotheses, OfAnExemptGroupAreRecognised) {
+  Evidence evidence = UpdateEvidence(TensorKind::kMoment, OptimizerKind::kAdamW);
+  evidence.is_exempt = true;
+  evidence.recipe.clip_factor = 1;
+  evidence.truth = AfterUpdate(evidence.recipe, evidence.before, evidence.used_gradient, TensorKind::kMoment);
+  ExpectRow(evidence, {"exempt_clipped", [](const Evidence& e) {
+                         return Map([&](size_t i) { return 0.9 * e.before.moment[i] + 0.1 * 0.4 * e.gradient[i]; });
+                       }});
+}
+
+// Units that each hold the elements for which `unit_of` gives the same number.
+Values ClippedMoments(const Evidence& e, const std::function<size_t(size_t)>& unit_of) {
+  std::map<size_t, double> gradients, weights;
+  for (size_t i = 0; i < kNumel; ++i) {
+    gradients[unit_of(i)] += e.gradient[i] * e.gradient[i];
+    weights[unit_of(i)] += e.before.master[i] * e.before.master[i];
+  }
+  return Map([&](size_t i) {
+    const double allowed = 0.3 * std::max(std::sqrt(weights[unit_of(i)]), 1.5);
+    const double factor = std::min(1.0, allowed / std::sqrt(gradients[unit_of(i)]));
+    return 0.9 * e.before.moment[i] + 0.1 * factor * e.gradient[i];
+  });
+}
+
+TEST(Hypotheses, OfUnitsAreRecognised) {
+  Evidence evidence = UpdateEvidence(TensorKind::kMoment, OptimizerKind::kAdamW);
+  evidence.clipping = 0;
+  evidence.parameter.units = contract::UnitShape::kColumns;
+  evidence.adaptive_clipping = {contract::AdaptiveClipping::Kind::kUnit, 0.3, 1.5};
+  evidence.recipe.unit_factors =
+      UnitFactors(evidence.parameter, evidence.adaptive_clipping, evidence.used_gradient, evidence.before.master);
+  evidence.truth = AfterUpdate(evidence.recipe, evidence.before, evidence.used_gradient, TensorKind::kMoment);
+  const Values right = ClippedMoments(evidence, [](size_t i) { return i % kCols; });
+  for (size_t i = 0; i < kNumel; ++i) ASSERT_NEAR(evidence.truth[i], right[i], 1e-15);
+  ExpectRow(evidence, {"unit_norm", [](const Evidence& e) { return ClippedMoments(e, [](size_t) { return 0; }); }});
+  ExpectRow(evidence,
+            {"unit_norm", [](const Evidence& e) { return ClippedMoments(e, [](size_t i) { return i / kCols; }); }});
+  ExpectRow(evidence, {"unit_norm", [](const Evidence& e) {
+                         return ClippedMoments(e, [](size_t i) { return RankOf(i) * 100 + i % kCols; });
+                       }});
+}
+
 TEST(Hypotheses, EveryOneHasARow) {
-  std::set<std::string> tested = {"low_precision", "momentum_form", "clipping_inverted", "late_weight"};
+  std::set<std::string> tested = {"low_precision",  "momentum_form",  "clipping_inverted", "late_weight",
+                                  "ratio_of_norms", "exempt_clipped", "unit_norm"};
   for (const std::vector<Row>& rows : {GradientRows(), AdamRows()}) {
     for (const Row& row : rows) tested.insert(row.name);
   }

@@ -8,6 +8,7 @@
 
 #include "conformance/diagnosis/displacement.h"
 #include "conformance/diagnosis/hypothesis.h"
+#include "conformance/diagnosis/unit_factors.h"
 #include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
@@ -18,7 +19,10 @@ using contract::TensorKind;
 
 constexpr double kClipEpsilon = 1e-6;
 
-bool IsAdamW(const Evidence& evidence) { return evidence.recipe.optimizer == OptimizerKind::kAdamW; }
+bool HasCorrections(const Evidence& evidence) {
+  const OptimizerKind kind = evidence.recipe.optimizer;
+  return kind == OptimizerKind::kAdamW || kind == OptimizerKind::kAdam || kind == OptimizerKind::kLamb;
+}
 bool IsModular(const Evidence& evidence) { return evidence.is_exact; }
 
 Prediction With(const Evidence& evidence, std::string what, const std::function<void(UpdateRecipe&)>& change) {
@@ -103,7 +107,7 @@ Predictions StepCounter(const Evidence& evidence) {
 }
 
 Predictions BiasCorrection(const Evidence& evidence) {
-  if (!IsAdamW(evidence)) return {};
+  if (!HasCorrections(evidence)) return {};
   return {With(evidence, "of both moments",
                [](UpdateRecipe& recipe) { recipe.corrects_first = recipe.corrects_second = false; }),
           With(evidence, "of the first moment", [](UpdateRecipe& recipe) { recipe.corrects_first = false; }),
@@ -121,14 +125,14 @@ Predictions ClippingTwice(const Evidence& evidence) {
 }
 
 Predictions ClippingInverted(const Evidence& evidence) {
-  if (!(evidence.clipping > 0) || !(evidence.whole_norm > 0)) return {};
+  if (!(evidence.clipping > 0) || !(evidence.whole_norm > 0) || evidence.is_exempt) return {};
   const double factor = std::max(1.0, evidence.clipping / (evidence.whole_norm + kClipEpsilon));
   if (factor == evidence.recipe.clip_factor) return {};
   return {With(evidence, "", [&](UpdateRecipe& recipe) { recipe.clip_factor = factor; })};
 }
 
 Predictions ClippingNorm(const Evidence& evidence) {
-  if (!(evidence.clipping > 0)) return {};
+  if (!(evidence.clipping > 0) || evidence.is_exempt) return {};
   const Values& gradient = evidence.used_gradient;
   const double limit = evidence.clipping;
   Predictions predictions = {
@@ -155,6 +159,55 @@ Predictions ClippingNorm(const Evidence& evidence) {
         With(evidence, factor > 1 ? "summed over ranks that hold the same" : "averaged over ranks",
              [&](UpdateRecipe& recipe) { recipe.clip_factor = ClipFactor(limit, evidence.whole_norm * factor); }));
   }
+  return predictions;
+}
+
+namespace {
+
+bool ClipsUnits(const Evidence& evidence) {
+  return evidence.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit;
+}
+
+Prediction WithUnits(const Evidence& evidence, std::string what, const contract::ParameterSpec& parameter,
+                     const contract::AdaptiveClipping& rule) {
+  return With(evidence, std::move(what), [&](UpdateRecipe& recipe) {
+    recipe.unit_factors = UnitFactors(parameter, rule, evidence.used_gradient, evidence.before.master);
+  });
+}
+
+}  // namespace
+
+Predictions ExemptClipped(const Evidence& evidence) {
+  if (!evidence.is_exempt) return {};
+  if (ClipsUnits(evidence)) return {WithUnits(evidence, "", evidence.parameter, evidence.adaptive_clipping)};
+  if (!(evidence.clipping > 0)) return {};
+  return {With(evidence, "",
+               [&](UpdateRecipe& recipe) { recipe.clip_factor = ClipFactor(evidence.clipping, evidence.whole_norm); })};
+}
+
+Predictions UnitNorm(const Evidence& evidence) {
+  if (!ClipsUnits(evidence) || evidence.is_exempt) return {};
+  using Shape = contract::UnitShape;
+  constexpr std::pair<Shape, const char*> kShapes[] = {
+      {Shape::kWhole, "of whole tensors"}, {Shape::kRows, "of rows"}, {Shape::kColumns, "of columns"}};
+  Predictions predictions;
+  for (const auto& [shape, what] : kShapes) {
+    contract::ParameterSpec parameter = evidence.parameter;
+    if (shape == parameter.units || (parameter.is_vector && shape == Shape::kRows)) continue;
+    parameter.units = shape;
+    predictions.push_back(WithUnits(evidence, what, parameter, evidence.adaptive_clipping));
+  }
+  contract::AdaptiveClipping rule = evidence.adaptive_clipping;
+  rule.eps = 0;
+  predictions.push_back(WithUnits(evidence, "without the floor of weights", evidence.parameter, rule));
+  predictions.push_back(With(evidence, "not at all", [](UpdateRecipe& recipe) { recipe.unit_factors.clear(); }));
+  if (evidence.held.size() < 2) return predictions;
+  predictions.push_back(ByParts(evidence, "of each rank's part", [&](UpdateRecipe& recipe, size_t part) {
+    const HeldRange& range = evidence.held[part];
+    recipe.unit_factors =
+        UnitFactors(evidence.parameter, evidence.adaptive_clipping, evidence.used_gradient, evidence.before.master,
+                    static_cast<size_t>(range.begin), static_cast<size_t>(range.end));
+  }));
   return predictions;
 }
 
@@ -192,9 +245,15 @@ Predictions DecayMissing(const Evidence& evidence) {
   return {With(evidence, "", [](UpdateRecipe& recipe) { recipe.decay = UpdateRecipe::Decay::kNone; })};
 }
 
-Predictions DecayCoupled(const Evidence& evidence) {
-  if (!IsAdamW(evidence) || evidence.recipe.params.weight_decay == 0) return {};
-  return {With(evidence, "", [](UpdateRecipe& recipe) { recipe.decay = UpdateRecipe::Decay::kCoupled; })};
+// Of the optimizers that know both forms.
+Predictions DecayForm(const Evidence& evidence) {
+  using Decay = UpdateRecipe::Decay;
+  const OptimizerKind kind = evidence.recipe.optimizer;
+  const bool has_both = kind == OptimizerKind::kAdamW || kind == OptimizerKind::kAdam || kind == OptimizerKind::kLion;
+  if (!has_both || evidence.recipe.params.weight_decay == 0) return {};
+  const bool coupled = evidence.recipe.decay == Decay::kCoupled;
+  return {With(evidence, coupled ? "taken from the weights" : "added to the gradient",
+               [&](UpdateRecipe& recipe) { recipe.decay = coupled ? Decay::kDecoupled : Decay::kCoupled; })};
 }
 
 Predictions DecayOfOtherGroup(const Evidence& evidence) {
@@ -217,7 +276,7 @@ Predictions DecayOfOtherGroup(const Evidence& evidence) {
 }
 
 Predictions SwappedParameters(const Evidence& evidence) {
-  if (!IsAdamW(evidence)) return {};
+  if (!contract::HasBetas(evidence.recipe.optimizer)) return {};
   using Params = contract::OptimizerParams;
   struct Named {
     const char* name;
@@ -237,7 +296,7 @@ Predictions SwappedParameters(const Evidence& evidence) {
 }
 
 Predictions EpsilonPlace(const Evidence& evidence) {
-  if (!IsAdamW(evidence)) return {};
+  if (!HasCorrections(evidence)) return {};
   return {With(evidence, "inside the root",
                [](UpdateRecipe& recipe) { recipe.epsilon = UpdateRecipe::Epsilon::kInsideRoot; }),
           With(evidence, "before the correction of the bias",
@@ -247,8 +306,25 @@ Predictions EpsilonPlace(const Evidence& evidence) {
 
 Predictions MomentumForm(const Evidence& evidence) {
   if (evidence.recipe.optimizer != OptimizerKind::kSgd || !(evidence.recipe.params.momentum > 0)) return {};
-  return {With(evidence, "Nesterov's", [](UpdateRecipe& recipe) { recipe.nesterov = true; }),
+  const bool nesterov = evidence.recipe.params.nesterov;
+  return {With(evidence, nesterov ? "not Nesterov's" : "Nesterov's",
+               [&](UpdateRecipe& recipe) { recipe.params.nesterov = !nesterov; }),
           With(evidence, "the gradient alone", [](UpdateRecipe& recipe) { recipe.params.momentum = 0; })};
+}
+
+Predictions RatioOfNorms(const Evidence& evidence) {
+  if (evidence.recipe.optimizer != OptimizerKind::kLamb) return {};
+  using Ratio = UpdateRecipe::Ratio;
+  Predictions predictions = {
+      With(evidence, "missing", [](UpdateRecipe& recipe) { recipe.ratio = Ratio::kNone; }),
+      With(evidence, "without its limits", [](UpdateRecipe& recipe) { recipe.ratio = Ratio::kUnlimited; })};
+  if (evidence.held.size() < 2) return predictions;
+  predictions.push_back(With(evidence, "of each rank's part", [&](UpdateRecipe& recipe) {
+    for (const HeldRange& range : evidence.held) {
+      recipe.ratio_parts.emplace_back(static_cast<size_t>(range.begin), static_cast<size_t>(range.end));
+    }
+  }));
+  return predictions;
 }
 
 Predictions LostState(const Evidence& evidence) {

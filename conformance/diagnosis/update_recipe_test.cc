@@ -19,6 +19,16 @@ using contract::TensorKind;
 const TensorState kBefore = {{0.5, -1.25, 0, 3}, {0.1, -0.2, 0.3, 0}, {0.01, 0.5, 0, 2}};
 const std::vector<double> kGradient = {0.25, -3, 0, 1e-6};
 
+Bounded FormulaRatio(const UpdateRule& rule, const std::vector<double>& moments,
+                     const std::vector<double>& second_moments) {
+  std::vector<Bounded> directions;
+  for (size_t i = 0; i < moments.size(); ++i) {
+    directions.push_back(LambDirection(rule, {kBefore.master[i], 0, 0, 0}, moments[i], second_moments[i]));
+  }
+  const std::vector<float> master(kBefore.master.begin(), kBefore.master.end());
+  return LambRatio(rule.params, master, directions);
+}
+
 void ExpectFormula(const UpdateRecipe& recipe) {
   UpdateRule rule;
   rule.optimizer = recipe.optimizer;
@@ -31,15 +41,16 @@ void ExpectFormula(const UpdateRecipe& recipe) {
   for (size_t i = 0; i < kGradient.size(); ++i) {
     const UpdateInput before{kBefore.master[i], kBefore.moment[i], kBefore.second_moment[i], kGradient[i]};
     EXPECT_NEAR(moments[i], NextMoment(rule, before).value, 1e-15);
-    if (recipe.optimizer == OptimizerKind::kAdamW) {
+    if (recipe.optimizer != OptimizerKind::kSgd && recipe.optimizer != OptimizerKind::kLion) {
       EXPECT_NEAR(second_moments[i], NextSecondMoment(rule, before).value, 1e-15);
     }
+    if (recipe.optimizer == OptimizerKind::kLamb) rule.ratio = FormulaRatio(rule, moments, second_moments);
     const double master = NextMaster(rule, before, moments[i], second_moments[i]).value;
     EXPECT_NEAR(masters[i], master, 1e-14 * std::max(1.0, std::abs(master)));
   }
 }
 
-TEST(UpdateRecipe, IsTheFormulaOfAdamWAndSgd) {
+TEST(UpdateRecipe, IsTheFormulaOfEachOptimizer) {
   for (int64_t t : {1, 2, 17}) {
     for (double clip : {1.0, 0.25}) {
       UpdateRecipe recipe;
@@ -49,6 +60,15 @@ TEST(UpdateRecipe, IsTheFormulaOfAdamWAndSgd) {
       recipe.optimizer = OptimizerKind::kAdamW;
       ExpectFormula(recipe);
       recipe.optimizer = OptimizerKind::kSgd;
+      ExpectFormula(recipe);
+      recipe.params.nesterov = true;
+      ExpectFormula(recipe);
+      recipe.optimizer = OptimizerKind::kLion;
+      ExpectFormula(recipe);
+      recipe.optimizer = OptimizerKind::kLamb;
+      ExpectFormula(recipe);
+      recipe.optimizer = OptimizerKind::kAdam;
+      recipe.decay = UpdateRecipe::Decay::kCoupled;
       ExpectFormula(recipe);
     }
   }

@@ -9,6 +9,7 @@
 #include "conformance/contract/dtype.h"
 #include "conformance/oracle/bucket_formula.h"
 #include "conformance/oracle/gather_formula.h"
+#include "conformance/oracle/norm_reductions.h"
 #include "conformance/oracle/unit_formula.h"
 
 namespace plumbline::conformance {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr int64_t kScalarBytes = 8;
 constexpr int64_t kGradientBytes = 4;
-constexpr int64_t kNormBytes = 21 * 8;
 
 using Calls = std::vector<CollectiveCall>;
 
@@ -119,7 +119,7 @@ class UsesOfStep {
 };
 
 void AppendNorm(Calls& calls, const contract::ModelSpec& model, const contract::RunConfig& config) {
-  if (!model.is_exact() && config.zero_stage > 0) calls.push_back({CollectiveKind::kAllReduce, kNormBytes});
+  for (int64_t bytes : NormReductions(model, config)) calls.push_back({CollectiveKind::kAllReduce, bytes});
 }
 
 }  // namespace

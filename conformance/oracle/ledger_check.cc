@@ -9,6 +9,7 @@
 #include "conformance/oracle/bucket_formula.h"
 #include "conformance/oracle/call_sequence.h"
 #include "conformance/oracle/gather_formula.h"
+#include "conformance/oracle/norm_reductions.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -19,7 +20,6 @@ using reports::CheckRecord;
 
 constexpr int64_t kScalarBytes = 8;
 constexpr int64_t kGradientBytes = 4;
-constexpr int64_t kNormBytes = 21 * 8;  // sum of squares of the sharded gradient, and what is not finite in it
 
 using Counts = std::map<std::string, CommCount>;
 
@@ -90,7 +90,7 @@ std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, 
   Counts expected;
   if (config.data_degree == 1) return expected;
   Add(expected, "all_reduce", 2, kScalarBytes);
-  if (!model.is_exact() && config.zero_stage > 0) Add(expected, "all_reduce", 1, kNormBytes);
+  for (int64_t bytes : NormReductions(model, config)) Add(expected, "all_reduce", 1, bytes);
   if (config.zero_stage == 3) {
     AddGatherSets(model, config, expected);
   } else {

@@ -47,9 +47,17 @@ class StepComparison {
     if (!expected || !seen) return;
     Demand(SameNumber(expected->gradient_norm, seen->gradient_norm), "gradient_norm", TraceText(seen->gradient_norm),
            TraceText(expected->gradient_norm));
+    Demand(SameHistory(expected->norm_history, seen->norm_history), "norm_history", History(seen->norm_history),
+           History(expected->norm_history));
     Demand(expected->skipped == seen->skipped, "skipped", seen->skipped ? "true" : "false",
            expected->skipped ? "true" : "false");
     Demand(std::ranges::equal(expected->lr, seen->lr, SameNumber), "lr", Lrs(seen->lr), Lrs(expected->lr));
+  }
+
+  static std::string History(const std::optional<contract::NormHistory>& history) {
+    if (!history) return "none";
+    return "[" + std::to_string(history->count) + ", " + TraceText(history->mean) + ", " +
+           TraceText(history->variance) + "]";
   }
 
   static std::string Lrs(const std::vector<double>& lrs) {

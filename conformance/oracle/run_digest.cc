@@ -49,6 +49,7 @@ const char* DifferingReal(const std::optional<contract::RealStep>& a, const std:
   if (!a) return nullptr;
   if (!std::ranges::equal(a->lr, b->lr, SameNumber)) return "lr";
   if (!SameNumber(a->gradient_norm, b->gradient_norm)) return "gradient_norm";
+  if (!SameHistory(a->norm_history, b->norm_history)) return "norm_history";
   return a->skipped == b->skipped ? nullptr : "skipped";
 }
 

@@ -5,6 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+
+#include "conformance/contract/norm_history.h"
 
 namespace plumbline::conformance {
 
@@ -12,6 +15,11 @@ namespace plumbline::conformance {
 // conversions between types choose its sign and payload, and a trace writes all of them, and Inf, as null.
 inline bool SameNumber(double a, double b) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+inline bool SameHistory(const std::optional<contract::NormHistory>& a, const std::optional<contract::NormHistory>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->count == b->count && SameNumber(a->mean, b->mean) && SameNumber(a->variance, b->variance);
 }
 
 }  // namespace plumbline::conformance

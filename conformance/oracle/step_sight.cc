@@ -145,7 +145,8 @@ class Reader {
     demand_same(std::ranges::equal(record.real->lr, sight_.real.lr, SameNumber), "lr");
     demand_same(SameNumber(record.real->gradient_norm, sight_.real.gradient_norm), "gradient_norm");
     demand_same(record.real->skipped == sight_.real.skipped, "skipped");
-    compared_ += 4 + static_cast<int64_t>(sight_.real.lr.size());
+    demand_same(SameHistory(record.real->norm_history, sight_.real.norm_history), "norm_history");
+    compared_ += 5 + static_cast<int64_t>(sight_.real.lr.size());
   }
 
   void TakeDump(int64_t rank, const StepRecord& record) {

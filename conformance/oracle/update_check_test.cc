@@ -161,7 +161,7 @@ TEST(CheckUpdate, FindsEachMistakeUnderTheRightName) {
       {"O1: t of the step before", Plain, {.t_offset = -1}, "master"},
       {"O1: t of SGD's first step", FirstMomentum, {.t_offset = 1}, ""},  // the same where the buffer is zero
       {"O2: epsilon inside the root", Plain, {.eps_inside = true}, "master"},
-      {"O3: decay coupled", Plain, {.decay_coupled = true}, "moment"},
+      {"O3: decay coupled", Plain, {.decay_form = true}, "moment"},
       {"O3: no decay", Plain, {.no_decay = true}, "master"},
       {"O3: no decay in SGD", Momentum, {.no_decay = true}, "moment"},
       {"O3: no decay in plain SGD", Sgd, {.no_decay = true}, "master"},

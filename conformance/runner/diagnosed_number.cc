@@ -33,12 +33,13 @@ void Diagnosis::AddNumber(const std::string& quantity, const Dump& dump, size_t 
     }
   }
   if (quantity == kNorm) {
-    const double norm = GradientNorm(dump);
+    const double norm = ClippedNorm(dump);
     const double ranks = std::sqrt(static_cast<double>(spec().config.world_size()));
     evidence.truth = {norm};
     add("clipping_norm", "summed over ranks that hold the same", norm * ranks);
     add("clipping_norm", "averaged over ranks", norm / ranks);
-    add("clipping_norm", "after clipping", norm * ClippingOf(spec().config.gradient_clipping, norm).factor);
+    add("clipping_norm", "after clipping", norm * ClippingOf(LargestNorm(), norm).factor);
+    add("clipping_norm", "with what is exempt", GradientNorm(dump));
     for (const HeldRange& range : evidence.held) {
       const double own = RankGradientNorms(dump, spec().config.world_size())[static_cast<size_t>(range.rank)];
       add("clipping_norm", "of the shard of rank " + std::to_string(range.rank), own);

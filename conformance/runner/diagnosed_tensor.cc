@@ -6,6 +6,7 @@
 
 #include "conformance/diagnosis/ranking.h"
 #include "conformance/diagnosis/region.h"
+#include "conformance/diagnosis/unit_factors.h"
 #include "conformance/oracle/schedule_formula.h"
 #include "conformance/oracle/update_formula.h"
 #include "conformance/runner/diagnosis.h"
@@ -88,22 +89,47 @@ void Schedule(const contract::RunConfig& config, int64_t step, size_t group, Upd
 
 }  // namespace
 
-UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const {
+// Of what clipping does not pass over.
+double Diagnosis::ClippedNorm(const Dump& dump) const {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model_);
+  return GradientNorm(dump, [&](size_t tensor) {
+    return model_.is_exact() || !IsExempt(spec().config, GroupOf(spec().config, parameters.at(tensor).name));
+  });
+}
+
+// All but what the gradient is multiplied by.
+UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter) const {
   const contract::RunConfig& config = spec().config;
-  UpdateRecipe recipe;
-  recipe.optimizer = config.optimizer;
-  recipe.storage = config.storage;
+  UpdateRecipe recipe = UpdateRecipe::Of(config);
   recipe.t = lead_.run->start ? lead_.run->start->num_updates + 1 : step() + 1;
   if (model_.is_exact()) {
     recipe.weight_bound = model_.exact().weight_bound;
     return recipe;
   }
   const size_t group = GroupOf(config, parameter.name);
-  recipe.params = config.params;
   Schedule(config, step(), group, recipe);
   recipe.params.weight_decay = WeightDecayOf(config, group);
-  if (!IsExempt(config, group)) recipe.clip_factor = ClippingOf(LargestNorm(), gradient_norm).factor;
   return recipe;
+}
+
+// What the whole norm is clipped to. Of a history that began before this run's start nothing is known.
+double Diagnosis::LargestNorm() const {
+  const contract::RunConfig& config = spec().config;
+  if (!contract::HasNormHistory(config)) return config.gradient_clipping;
+  if (!lead_.run->start || step() != spec().first_step) return 0;
+  return HistoryThreshold(config.adaptive_clipping, lead_.run->start->norm_history);
+}
+
+void Diagnosis::AddClipping(Evidence& evidence) const {
+  const contract::RunConfig& config = spec().config;
+  evidence.clipping = LargestNorm();
+  evidence.adaptive_clipping = config.adaptive_clipping;
+  evidence.is_exempt = IsExempt(config, GroupOf(config, evidence.parameter.name));
+  if (evidence.is_exempt) return;
+  evidence.recipe.clip_factor = ClippingOf(evidence.clipping, evidence.whole_norm).factor;
+  if (config.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kUnit) return;
+  evidence.recipe.unit_factors =
+      UnitFactors(evidence.parameter, config.adaptive_clipping, evidence.used_gradient, evidence.before.master);
 }
 
 namespace {
@@ -118,6 +144,9 @@ void AddNeighbours(const contract::Case& spec, int64_t step, Evidence& evidence)
     UpdateRecipe recipe = evidence.recipe;
     recipe.params.lr = lrs[group].value;
     recipe.params.weight_decay = WeightDecayOf(config, group);
+    const Betas betas = ScheduledBetas(config, group, step);
+    recipe.params.beta1 = betas.first;
+    recipe.params.beta2 = betas.second;
     evidence.neighbours.emplace_back("of group " + std::to_string(group), recipe);
   }
   if (own > 0) {
@@ -151,6 +180,7 @@ void Diagnosis::AddTruth(const Found& found, const Dump& dump, Evidence& evidenc
     evidence.used_gradient = whole(dump, TensorKind::kGradient);
     evidence.gradient = evidence.used_gradient;
   }
+  if (!evidence.is_exact) AddClipping(evidence);
   if (lead_.expected) {
     const Dump* expected = candidate_->dump(expected_run_, step());
     if (expected) evidence.truth = whole(*expected, found.kind);
@@ -178,12 +208,11 @@ Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump, std::vector
   evidence.kind = found.kind;
   evidence.num_ranks = spec().config.data_degree;
   evidence.num_accumulation_steps = spec().config.accumulation_steps;
-  evidence.whole_norm = GradientNorm(dump);
-  evidence.clipping = spec().config.gradient_clipping;
+  evidence.whole_norm = ClippedNorm(dump);
   evidence.rank_norms = RankGradientNorms(dump, spec().config.world_size());
   evidence.before = StateBefore(found.tensor).value_or(TensorState{});
   evidence.initial = InitialState(found.tensor);
-  evidence.recipe = RecipeOf(evidence.parameter, evidence.whole_norm);
+  evidence.recipe = RecipeOf(evidence.parameter);
   AddTruth(found, dump, evidence);
   if (!evidence.is_exact) AddNeighbours(spec(), step(), evidence);
   if (auto held = Assemble(dump.of(found.kind, found.tensor), evidence.parameter.numel(), evidence.truth)) {

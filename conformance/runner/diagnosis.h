@@ -62,7 +62,10 @@ class Diagnosis {
   reports::DivergenceRecord FinishDump(const Dump& dump, reports::DivergenceRecord record) const;
   reports::DivergenceRecord FinishNumber(const Dump& dump, reports::DivergenceRecord record) const;
   static void Rank(const Evidence& evidence, reports::DivergenceRecord& record);
-  UpdateRecipe RecipeOf(const contract::ParameterSpec& parameter, double gradient_norm) const;
+  UpdateRecipe RecipeOf(const contract::ParameterSpec& parameter) const;
+  double LargestNorm() const;
+  double ClippedNorm(const Dump& dump) const;
+  void AddClipping(Evidence& evidence) const;
 
   const contract::Case& spec() const { return lead_.run->spec; }
   int64_t step() const { return lead_.divergence.step; }

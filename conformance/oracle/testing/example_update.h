@@ -40,7 +40,7 @@ struct Engine {
   // Mistakes.
   int64_t t_offset = 0;        // O1
   bool eps_inside = false;     // O2
-  bool decay_coupled = false;  // O3: g + lambda p in AdamW
+  bool decay_form = false;  // O3: g + lambda p in AdamW
   bool no_decay = false;
   bool no_first_correction = false;   // O4
   bool no_second_correction = false;  // O4
@@ -114,7 +114,7 @@ inline Element StepAdamW(const Engine& engine, const contract::OptimizerParams& 
   const float lr = static_cast<float>(engine.lr_is_beta ? params.beta1 : params.lr);
   const float decay = engine.no_decay ? 0 : static_cast<float>(params.weight_decay);
   float g = clipped;
-  if (engine.decay_coupled) g += decay * e.master;
+  if (engine.decay_form) g += decay * e.master;
   e.moment = Average(engine, params.beta1, e.moment, engine.moment_from_unclipped ? unclipped : g);
   e.second_moment = engine.lerp ? Average(engine, params.beta2, e.second_moment, g * g)
                                 : Fma(engine.fused, OneMinus(engine, params.beta2) * g, g,
@@ -127,7 +127,7 @@ inline Element StepAdamW(const Engine& engine, const contract::OptimizerParams& 
   if (!engine.eps_inside || engine.step_size) root += eps;
   const float direction = engine.step_size ? e.moment / root : (e.moment / first) / root;
   const float size = engine.step_size ? lr / first : lr;
-  const bool decays = !engine.decay_coupled && decay > 0;
+  const bool decays = !engine.decay_form && decay > 0;
   if (engine.decay_with_step) {
     const float joined =
         Fma(engine.fused, decays ? decay : 0, e.master, engine.step_size ? size / lr * direction : direction);
@@ -332,7 +332,7 @@ inline void StepTensor(Engine engine, const contract::RunConfig& config, const c
                        const std::vector<float>& unclipped) {
   using contract::OptimizerKind;
   if (config.optimizer == OptimizerKind::kLamb) return StepLamb(engine, params, t, elements, clipped);
-  if (config.optimizer == OptimizerKind::kAdam) engine.decay_coupled = !engine.decay_decoupled;
+  if (config.optimizer == OptimizerKind::kAdam) engine.decay_form = !engine.decay_decoupled;
   for (size_t i = 0; i < elements.size(); ++i) {
     Element& e = elements[i];
     if (config.optimizer == OptimizerKind::kSgd) {
