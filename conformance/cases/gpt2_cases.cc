@@ -135,10 +135,68 @@ Problem CycledAdamW() {
   return problem;
 }
 
+// Decay in the gradient, groups with betas of their own, and one that is exempt from a norm limit which all steps
+// cross.
+Problem CoupledAdam() {
+  Problem problem = MakeProblem("coupled-adam", Model({1, 12, 2, 6, 15, 23}), OptimizerKind::kAdam, 0.01);
+  problem.plain.params.weight_decay = 0.3;
+  problem.plain.params.beta1 = 0.7;
+  problem.plain.params.beta2 = 0.9;
+  problem.plain.params.eps = 1e-4;
+  problem.plain.groups = {{"*.mlp.*", std::nullopt, std::nullopt, contract::BetaPair{0.5, 0.8}, true},
+                          {"*norm*", 0.02, 0.0, std::nullopt, false}};
+  problem.plain.gradient_clipping = 0.1;
+  return problem;
+}
+
+// Some units are clipped and some are not; the head, as is usual, is exempt.
+Problem UnitNesterov() {
+  contract::Gpt2Spec model = Model({1, 16, 2, 6, 18, 21});
+  model.tied_head = false;
+  Problem problem = MakeProblem("unit-nesterov", model, OptimizerKind::kSgd, 0.1);
+  problem.plain.params.momentum = 0.8;
+  problem.plain.params.nesterov = true;
+  problem.plain.params.weight_decay = 0.02;
+  problem.plain.groups = {{"head.*", std::nullopt, std::nullopt, std::nullopt, false}};
+  problem.plain.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kUnit;
+  problem.plain.adaptive_clipping.ratio = 0.3;
+  problem.plain.adaptive_clipping.eps = 0.02;
+  return problem;
+}
+
+// Every step is a sign times the rate, whatever clipping does, but for what the moment remembers of it. A warm-up of
+// the history, then a threshold near the mean, which some norms cross.
+Problem HistoryLion() {
+  contract::Gpt2Spec model = Model({1, 14, 2, 6, 17, 19});
+  model.unused = true;
+  Problem problem = MakeProblem("history-lion", model, OptimizerKind::kLion, 0.002);
+  problem.plain.params.beta1 = 0.85;
+  problem.plain.params.beta2 = 0.95;
+  problem.plain.params.weight_decay = 0.1;
+  problem.plain.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
+  problem.plain.adaptive_clipping.deviations = 0.5;
+  problem.plain.adaptive_clipping.decay = 0.7;
+  problem.plain.adaptive_clipping.warmup_steps = 3;
+  return problem;
+}
+
+// Ratios of norms at both of their limits and between them.
+Problem TiedLamb() {
+  Problem problem = MakeProblem("tied-lamb", Model({1, 16, 2, 6, 20, 33}), OptimizerKind::kLamb, 0.05);
+  problem.plain.params.weight_decay = 0.1;
+  problem.plain.params.beta1 = 0.8;
+  problem.plain.params.beta2 = 0.95;
+  problem.plain.params.min_coeff = 0.03;
+  problem.plain.params.max_coeff = 0.8;
+  problem.plain.groups = {{"*.bias", 0.03, 0.0}};
+  return problem;
+}
+
 }  // namespace
 
 CaseList Gpt2Cases(Tier tier) {
-  std::vector<Problem> problems = {TiedAdamW(), UntiedSgd(), FrozenMomentum(), FrozenAdamW(), CycledAdamW()};
+  std::vector<Problem> problems = {TiedAdamW(),   UntiedSgd(),    FrozenMomentum(), FrozenAdamW(), CycledAdamW(),
+                                   CoupledAdam(), UnitNesterov(), HistoryLion(),    TiedLamb()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
     scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));

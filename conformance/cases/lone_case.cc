@@ -94,14 +94,21 @@ std::optional<std::string> WhyNotReal(const contract::Case& spec) {
 }  // namespace
 
 Problem ProblemOf(const contract::Case& spec, const std::string& name) {
-  Problem problem{name, spec.model, {}, spec.steps};
-  problem.plain.train_batch_size = spec.config.train_batch_size;
-  problem.plain.micro_batch_size = spec.config.train_batch_size;
-  problem.plain.optimizer = spec.config.optimizer;
-  problem.plain.params = spec.config.params;
-  problem.plain.groups = spec.config.groups;
-  problem.plain.schedule = spec.config.schedule;
-  problem.plain.gradient_clipping = spec.config.gradient_clipping;
+  // All that is not a layout, so that a setting that is added to the contract is never lost here.
+  const contract::RunConfig none;
+  Problem problem{name, spec.model, spec.config, spec.steps};
+  contract::RunConfig& plain = problem.plain;
+  plain.micro_batch_size = plain.train_batch_size;
+  plain.accumulation_steps = none.accumulation_steps;
+  plain.data_degree = none.data_degree;
+  plain.storage = none.storage;
+  plain.loss_scale = none.loss_scale;
+  plain.zero_stage = none.zero_stage;
+  plain.reduce_bucket_elems = none.reduce_bucket_elems;
+  plain.overlap_comm = none.overlap_comm;
+  plain.prefetch_bucket_elems = none.prefetch_bucket_elems;
+  plain.persistence_threshold_elems = none.persistence_threshold_elems;
+  plain.max_live_elems = none.max_live_elems;
   return problem;
 }
 

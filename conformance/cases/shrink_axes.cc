@@ -250,11 +250,19 @@ ShrinkAxis Groups() {
           [](Case& spec, int64_t value) { spec.config.groups.resize(static_cast<size_t>(value)); }};
 }
 
+bool Clips(const Case& spec) {
+  return spec.config.gradient_clipping > 0 ||
+         spec.config.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kNone;
+}
+
 ShrinkAxis Clipping() {
   return {"clipping",
-          [](const Case& spec) { return static_cast<int64_t>(spec.config.gradient_clipping > 0); },
-          [](const Case& spec) { return OffIf(spec.config.gradient_clipping > 0); },
-          [](Case& spec, int64_t) { spec.config.gradient_clipping = 0; },
+          [](const Case& spec) { return static_cast<int64_t>(Clips(spec)); },
+          [](const Case& spec) { return OffIf(Clips(spec)); },
+          [](Case& spec, int64_t) {
+            spec.config.gradient_clipping = 0;
+            spec.config.adaptive_clipping = {};
+          },
           "off",
           "on"};
 }
@@ -291,6 +299,7 @@ ShrinkAxis Momentum() {
               spec.config.optimizer = OptimizerKind::kModularSgd;
             } else {
               spec.config.params.momentum = 0;
+              spec.config.params.nesterov = false;
             }
           },
           "off",

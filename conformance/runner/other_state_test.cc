@@ -51,6 +51,7 @@ TEST(OtherState, DiffersInEveryElementOfEveryTensorOfGpt2FrozenOnesToo) {
     contract::CaseData other = right;
     ReplaceState(other);
     ASSERT_EQ(other.real_state.size(), right.parameters.size());
+    EXPECT_EQ(other.norm_history == right.norm_history, !contract::HasNormHistory(right.spec.config));
     for (size_t i = 0; i < right.parameters.size(); ++i) {
       SCOPED_TRACE(problem.name + ", " + right.parameters[i].name);
       ASSERT_FALSE(right.real_state[i].master.empty());

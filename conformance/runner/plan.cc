@@ -201,6 +201,10 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   const bool grouped = spec.model.is_exact() && spec.model.exact().heads != spec.model.exact().kv_heads;
   if (grouped && !description.Has("grouped_heads")) return lacks("feature grouped_heads");
   if (spec.config.accumulation_steps > 1 && !description.Has("accumulation")) return lacks("feature accumulation");
+  const contract::AdaptiveClipping::Kind clipping = spec.config.adaptive_clipping.kind;
+  using Kind = contract::AdaptiveClipping::Kind;
+  if (clipping == Kind::kUnit && !description.Has("unit_clipping")) return lacks("feature unit_clipping");
+  if (clipping == Kind::kHistory && !description.Has("norm_history")) return lacks("feature norm_history");
   return std::nullopt;
 }
 

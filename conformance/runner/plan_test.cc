@@ -170,10 +170,10 @@ contract::EngineDescription AbleEngine() {
   contract::EngineDescription description;
   description.families = {"exact", "gpt2"};
   description.dtypes = {"fp32", "bf16", "fp16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 8;
-  description.features = {"dropout", "grouped_heads", "accumulation"};
+  description.features = {"dropout", "grouped_heads", "accumulation", "unit_clipping", "norm_history"};
   return description;
 }
 
@@ -206,7 +206,7 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   description = AbleEngine();
   description.max_data_degree = 4;
   EXPECT_TRUE(any(description, "max_data_degree is 4"));
-  for (const char* feature : {"dropout", "grouped_heads", "accumulation"}) {
+  for (const char* feature : {"dropout", "grouped_heads", "accumulation", "unit_clipping", "norm_history"}) {
     description = AbleEngine();
     std::erase(description.features, feature);
     EXPECT_TRUE(any(description, std::string("feature ") + feature));
