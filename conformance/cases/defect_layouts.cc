@@ -39,7 +39,7 @@ std::vector<DefectLayout> Gpt2Layouts() {
       {"tied-adamw", "4", "3strict", "3", "below", "on", "fp32"},
       {"frozen-momentum", "2", "0", "3", "above", "on", "fp32"},
       {"cycled-adamw", "2", "2", "3", "below", "on", "fp32"},
-      {"coupled-adam", "3", "1", "3", "all", "on", "fp32"},
+      {"coupled-adam", "3", "1", "4", "all", "on", "fp32"},
       {"unit-nesterov", "4", "2", "3", "at", "on", "fp32"},
       {"history-lion", "2", "3", "4", "at", "on", "fp32"},
       {"tied-lamb", "8", "3tight", "3", "above", "on", "fp32"},

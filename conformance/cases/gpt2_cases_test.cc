@@ -127,9 +127,28 @@ TEST(Gpt2Cases, HaveAnEmbeddingBetweenOneLayerAndTwoUnderTheStrictLimitsOfGather
 TEST(Gpt2Cases, HaveParameterGroupsThatTakeSomeParametersAndLeaveOthers) {
   for (const Problem& problem : Gpt2Cases().problems) {
     for (const contract::ParameterGroup& group : problem.plain.groups) {
-      EXPECT_TRUE(group.lr || group.weight_decay) << group.match;
+      EXPECT_TRUE(group.lr || group.weight_decay || group.betas || !group.clip) << group.match;
     }
   }
+}
+
+TEST(Gpt2Cases, HaveEveryOptimizerAndEveryKindOfClipping) {
+  using Kind = contract::AdaptiveClipping::Kind;
+  std::set<contract::OptimizerKind> optimizers;
+  std::set<Kind> clippings;
+  bool nesterov = false, betas = false, exempt = false;
+  for (const Problem& problem : Gpt2Cases().problems) {
+    optimizers.insert(problem.plain.optimizer);
+    clippings.insert(problem.plain.adaptive_clipping.kind);
+    nesterov |= problem.plain.params.nesterov;
+    for (const contract::ParameterGroup& group : problem.plain.groups) {
+      betas |= group.betas.has_value();
+      exempt |= !group.clip;
+    }
+  }
+  EXPECT_EQ(optimizers.size(), 5u);
+  EXPECT_EQ(clippings, (std::set<Kind>{Kind::kNone, Kind::kUnit, Kind::kHistory}));
+  EXPECT_TRUE(nesterov && betas && exempt);
 }
 
 TEST(Gpt2Cases, HaveAParameterThatTwoGroupsFit) {
