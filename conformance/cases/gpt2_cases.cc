@@ -146,6 +146,7 @@ Problem CoupledAdam() {
   problem.plain.groups = {{"*.mlp.*", std::nullopt, std::nullopt, contract::BetaPair{0.5, 0.8}, true},
                           {"*norm*", 0.02, 0.0, std::nullopt, false}};
   problem.plain.gradient_clipping = 0.1;
+  problem.is_about_updates = true;
   return problem;
 }
 
@@ -161,6 +162,7 @@ Problem UnitNesterov() {
   problem.plain.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kUnit;
   problem.plain.adaptive_clipping.ratio = 0.3;
   problem.plain.adaptive_clipping.eps = 0.02;
+  problem.is_about_updates = true;
   return problem;
 }
 
@@ -177,6 +179,7 @@ Problem HistoryLion() {
   problem.plain.adaptive_clipping.deviations = 0.5;
   problem.plain.adaptive_clipping.decay = 0.7;
   problem.plain.adaptive_clipping.warmup_steps = 3;
+  problem.is_about_updates = true;
   return problem;
 }
 
@@ -189,6 +192,7 @@ Problem TiedLamb() {
   problem.plain.params.min_coeff = 0.03;
   problem.plain.params.max_coeff = 0.8;
   problem.plain.groups = {{"*.bias", 0.03, 0.0}};
+  problem.is_about_updates = true;
   return problem;
 }
 

@@ -79,6 +79,7 @@ void AddCases(const CaseList& list, Tier tier, Relations relations, std::vector<
   int64_t turn = 0;
   for (size_t problem = 0; problem < list.problems.size(); ++problem) {
     if (list.problems[problem].unrelated_states > 0) continue;  // for the check of a small bias alone
+    if (list.problems[problem].is_about_updates) continue;
     const std::vector<CaseSpec> layouts = LayoutsOf(list, static_cast<int>(problem));
     for (MetamorphicRelation relation : relations) {
       std::vector<CaseSpec> open;

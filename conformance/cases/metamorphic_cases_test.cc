@@ -42,7 +42,7 @@ TEST_P(EveryTier, HasEveryRelationOfEveryProblemForWhichItCanHold) {
   for (size_t problem = 0; problem < list_.problems.size(); ++problem) {
     for (MetamorphicRelation relation : kMetamorphicRelations) {
       EXPECT_EQ(seen.contains({static_cast<int>(problem), relation}),
-                HoldsFor(relation, list_.problems[problem].model, even))
+                HoldsFor(relation, list_.problems[problem].model, even) && !list_.problems[problem].is_about_updates)
           << list_.problems[problem].name << " " << Name(relation);
     }
   }

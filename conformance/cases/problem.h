@@ -24,6 +24,8 @@ struct Problem {
   // More than 0: no trajectory, but so many single steps, each from an initial state and a batch of its own, judged by
   // the mean of their slopes (bias_cases.h).
   int64_t unrelated_states = 0;
+  // Like other problems but for its optimizer and clipping: relations between gradients would see nothing new.
+  bool is_about_updates = false;
 };
 
 using AxisValues = std::vector<std::pair<std::string, std::string>>;  // axis, value
