@@ -3,11 +3,8 @@
 #include "reference/engine/gpt2_trainer.h"
 
 #include "conformance/contract/error.h"
-#include "reference/optimizer/adamw.h"
 #include "reference/optimizer/clipping.h"
 #include "reference/optimizer/parameter_groups.h"
-#include "reference/optimizer/schedule.h"
-#include "reference/optimizer/sgd.h"
 
 namespace plumbline::reference {
 namespace {
@@ -64,31 +61,28 @@ void Gpt2Trainer::Update() {
   if (real_.skipped) return;
   ++num_updates_;
   const std::vector<double> weight_decays = GroupWeightDecays(config);
+  const std::vector<contract::OptimizerParams> params = GroupParams(config, step_);
   const double factor = ClipFactor(real_.gradient_norm, config.gradient_clipping);
   for (size_t i = 0; i < gradient_.size(); ++i) {
     if (data_.parameters[i].frozen) continue;
     const size_t group = GroupOf(config, data_.parameters[i].name);
-    UpdateTensor(i, Scaled(gradient_[i], factor), real_.lr[group], weight_decays[group]);
+    Keep(i, UpdateParameter(config.optimizer, Scaled(gradient_[i], factor), StateOf(i), num_updates_, real_.lr[group],
+                            weight_decays[group], params[group]));
   }
 }
 
-void Gpt2Trainer::UpdateTensor(size_t tensor, const Matrix& gradient, double lr, double weight_decay) {
-  const contract::RunConfig& config = data_.spec.config;
-  Matrix& master = master_[tensor];
-  if (config.optimizer == contract::OptimizerKind::kAdamW) {
-    const AdamWResult result = AdamW(gradient, moment_[tensor], second_moment_[tensor], master, num_updates_, lr,
-                                     weight_decay, ParamsInStep(config, step_));
-    moment_[tensor] = result.moment;
-    second_moment_[tensor] = result.second_moment;
-    master = result.master;
-  } else if (contract::HasMoment(config)) {
-    const SgdMomentumResult result =
-        SgdMomentum(gradient, moment_[tensor], master, num_updates_, lr, weight_decay, config.params.momentum);
-    moment_[tensor] = result.moment;
-    master = result.master;
-  } else {
-    master = Sgd(gradient, master, lr, weight_decay);
-  }
+ParameterState Gpt2Trainer::StateOf(size_t parameter) const {
+  ParameterState state;
+  if (!moment_.empty()) state.moment = moment_[parameter];
+  if (!second_moment_.empty()) state.second_moment = second_moment_[parameter];
+  state.master = master_[parameter];
+  return state;
+}
+
+void Gpt2Trainer::Keep(size_t parameter, const ParameterState& state) {
+  if (!moment_.empty()) moment_[parameter] = state.moment;
+  if (!second_moment_.empty()) second_moment_[parameter] = state.second_moment;
+  master_[parameter] = state.master;
 }
 
 int64_t Gpt2Trainer::num_weighted_tokens() const {

@@ -15,6 +15,7 @@
 #include "reference/gpt2/tensors.h"
 #include "reference/model/step_batch.h"
 #include "reference/ops/matrix.h"
+#include "reference/optimizer/parameter_update.h"
 
 namespace plumbline::reference {
 
@@ -29,7 +30,7 @@ class Gpt2Trainer : public Trainer {
   void CheckGradient() override;
 
   // A skipped step leaves weights, moments and the count of updates as they are. Errors: InvalidArgument if the
-  // schedule of a group is not defined.
+  // schedule of a group is not defined; Unsupported for an optimizer or a schedule that is not known.
   void Update() override;
 
   double loss() const override { return tape_.loss.loss; }
@@ -44,7 +45,8 @@ class Gpt2Trainer : public Trainer {
 
  private:
   gpt2::StepContext Context() const { return {data_.spec.model.gpt2(), data_.spec.seed, step_}; }
-  void UpdateTensor(size_t tensor, const Matrix& gradient, double lr, double weight_decay);
+  ParameterState StateOf(size_t parameter) const;
+  void Keep(size_t parameter, const ParameterState& state);
 
   const contract::CaseData data_;
   int64_t num_updates_ = 0;

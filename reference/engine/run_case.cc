@@ -36,6 +36,16 @@ void CheckSupported(const contract::Case& spec) {
                    std::string(spec.resume ? "resume" : "save_steps") + " is set; the reference keeps no checkpoints");
 }
 
+// Until they are built.
+void CheckClippingSupported(const contract::RunConfig& config) {
+  const bool exempt = std::any_of(config.groups.begin(), config.groups.end(),
+                                  [](const contract::ParameterGroup& group) { return !group.clip; });
+  if (!exempt && config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kNone) return;
+  contract::Fail(contract::ErrorCode::kUnsupported,
+                 std::string(exempt ? "config.param_groups has clip false" : "config.adaptive_clipping is set") +
+                     "; the reference clips all parameters by one norm");
+}
+
 void RunStep(Trainer& trainer, const contract::CaseData& data, int64_t step, contract::TraceWriter& trace) {
   const auto mark = [&](const char* phase) {
     if (data.spec.phase_marks) trace.Phase(step, phase);
@@ -60,7 +70,7 @@ contract::EngineDescription Description() {
   description.batch = true;
   description.families = {"exact", "gpt2"};
   description.dtypes = {"fp64"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 1;
   description.features = {"dropout", "grouped_heads", "dump", "perturbation", "certificate"};
@@ -70,6 +80,7 @@ contract::EngineDescription Description() {
 void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
   const contract::CaseData data = contract::ReadCase(case_dir);
   CheckSupported(data.spec);
+  CheckClippingSupported(data.spec.config);
   const std::unique_ptr<Trainer> trainer = MakeTrainer(data);
   contract::TraceWriter trace(out_dir, kName, kRank, data.spec.config);
   for (int64_t step = data.spec.first_step; step < data.spec.first_step + data.spec.steps; ++step) {
