@@ -128,8 +128,23 @@ TEST_P(TrainingBy, GivesEveryParameterTheSettingsOfItsGroupAndCountsUpdatesNotSt
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, TrainingBy,
-                         testing::Values(OptimizerKind::kAdamW, OptimizerKind::kAdam, OptimizerKind::kSgd),
+                         testing::Values(OptimizerKind::kAdamW, OptimizerKind::kAdam, OptimizerKind::kLion,
+                                         OptimizerKind::kSgd),
                          [](const auto& info) { return std::string(contract::Name(info.param)); });
+
+// Neither a gradient nor a moment: Lion's sign is 0, and all that happens is the decay.
+TEST(Training, ByLionDecaysWhatIsUnused) {
+  contract::RunConfig config = Config(OptimizerKind::kLion);
+  contract::CaseData data = MakeGpt2Case(Model(), config, 1, kFirst);
+  const size_t unused = data.parameters.size() - 1;
+  ASSERT_EQ(data.parameters[unused].name, "unused.weight");
+  Gpt2Trainer trainer(data);
+  RunStep(trainer, kFirst);
+  const std::vector<float>& start = data.real_state[unused].master;
+  for (size_t i = 0; i < start.size(); ++i)
+    EXPECT_EQ(trainer.Of(TensorKind::kMaster)[unused][static_cast<int64_t>(i)],
+              static_cast<double>(start[i]) * (1 - 0.03125 * 0.25));
+}
 
 TEST(Training, BySgdWithNesterovIsThatOfItsUpdate) {
   contract::RunConfig config = Config(OptimizerKind::kSgd);

@@ -47,6 +47,14 @@ TEST(UpdateParameter, OfAdamKeepsBothMomentsOfTheDecayedGradient) {
   EXPECT_DOUBLE_EQ(after.master[0], 3.75);
 }
 
+// −1/2 + 1 is positive, the new m is −3/4 + 1/2.
+TEST(UpdateParameter, OfLionKeepsOneMoment) {
+  const ParameterState after = Update(OptimizerKind::kLion, Params());
+  EXPECT_EQ(after.moment, Matrix(1, 1, {-0.25}));
+  EXPECT_EQ(after.second_moment.numel(), 0);
+  EXPECT_EQ(after.master, Matrix(1, 1, {4 * (1 - kLr * kDecay) - kLr}));
+}
+
 // g + λ p = 4, b = −1/2 + 4; Nesterov's step is along 4 + b / 2.
 TEST(UpdateParameter, OfSgdKeepsAMomentWhereThereIsMomentum) {
   contract::OptimizerParams params = Params();
