@@ -51,8 +51,11 @@ void Gpt2Trainer::Backward() {
 }
 
 void Gpt2Trainer::CheckGradient() {
-  real_.gradient_norm = GlobalNorm(gradient_);
   real_.skipped = !AllFinite(gradient_);
+  Tensors in_norm;
+  for (size_t i = 0; i < gradient_.size(); ++i)
+    if (real_.skipped || !Exempt(i)) in_norm.push_back(gradient_[i]);
+  real_.gradient_norm = GlobalNorm(in_norm);
 }
 
 void Gpt2Trainer::Update() {
@@ -66,9 +69,17 @@ void Gpt2Trainer::Update() {
   for (size_t i = 0; i < gradient_.size(); ++i) {
     if (data_.parameters[i].frozen) continue;
     const size_t group = GroupOf(config, data_.parameters[i].name);
-    Keep(i, UpdateParameter(config.optimizer, Scaled(gradient_[i], factor), StateOf(i), num_updates_, real_.lr[group],
+    Keep(i, UpdateParameter(config.optimizer, Clipped(i, factor), StateOf(i), num_updates_, real_.lr[group],
                             weight_decays[group], params[group]));
   }
+}
+
+bool Gpt2Trainer::Exempt(size_t parameter) const {
+  return IsExempt(data_.spec.config, data_.parameters[parameter].name);
+}
+
+Matrix Gpt2Trainer::Clipped(size_t parameter, double factor) const {
+  return Exempt(parameter) ? gradient_[parameter] : Scaled(gradient_[parameter], factor);
 }
 
 ParameterState Gpt2Trainer::StateOf(size_t parameter) const {

@@ -26,7 +26,8 @@ class Gpt2Trainer : public Trainer {
   void Forward(int64_t step) override;
   void Backward() override;
 
-  // The global norm, and whether the step is skipped: it is if a gradient is NaN or infinite anywhere.
+  // The global norm of what is not exempt from clipping, and whether the step is skipped: it is if a gradient is NaN or
+  // infinite anywhere, an exempt one too, and then the norm is not finite either.
   void CheckGradient() override;
 
   // A skipped step leaves weights, moments and the count of updates as they are. Errors: InvalidArgument if the
@@ -45,6 +46,8 @@ class Gpt2Trainer : public Trainer {
 
  private:
   gpt2::StepContext Context() const { return {data_.spec.model.gpt2(), data_.spec.seed, step_}; }
+  bool Exempt(size_t parameter) const;
+  Matrix Clipped(size_t parameter, double factor) const;
   ParameterState StateOf(size_t parameter) const;
   void Keep(size_t parameter, const ParameterState& state);
 

@@ -36,14 +36,11 @@ void CheckSupported(const contract::Case& spec) {
                    std::string(spec.resume ? "resume" : "save_steps") + " is set; the reference keeps no checkpoints");
 }
 
-// Until they are built.
+// Until it is built.
 void CheckClippingSupported(const contract::RunConfig& config) {
-  const bool exempt = std::any_of(config.groups.begin(), config.groups.end(),
-                                  [](const contract::ParameterGroup& group) { return !group.clip; });
-  if (!exempt && config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kNone) return;
+  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kNone) return;
   contract::Fail(contract::ErrorCode::kUnsupported,
-                 std::string(exempt ? "config.param_groups has clip false" : "config.adaptive_clipping is set") +
-                     "; the reference clips all parameters by one norm");
+                 "config.adaptive_clipping is set; the reference clips by a constant norm");
 }
 
 void RunStep(Trainer& trainer, const contract::CaseData& data, int64_t step, contract::TraceWriter& trace) {

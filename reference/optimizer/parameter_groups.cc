@@ -67,6 +67,11 @@ size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) 
   return 0;
 }
 
+bool IsExempt(const contract::RunConfig& config, const std::string& parameter) {
+  const size_t group = GroupOf(config, parameter);
+  return group > 0 && !config.groups[group - 1].clip;
+}
+
 std::vector<double> GroupWeightDecays(const contract::RunConfig& config) {
   std::vector<double> decays = {config.params.weight_decay};
   for (const contract::ParameterGroup& group : config.groups)

@@ -14,6 +14,9 @@ namespace plumbline::reference {
 // Patterns are those of POSIX fnmatch without flags: *, ? and [...] also match '.' and '/'.
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 
+// Whether the parameter's group is exempt from clipping (`clip` false). The default group never is.
+bool IsExempt(const contract::RunConfig& config, const std::string& parameter);
+
 // By group, the default one first: what the entry sets, else what the optimizer sets.
 std::vector<double> GroupWeightDecays(const contract::RunConfig& config);
 

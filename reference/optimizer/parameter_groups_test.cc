@@ -32,6 +32,15 @@ TEST(GroupOf, IsTheFirstEntryWhosePatternFitsTheWholeName) {
   EXPECT_EQ(GroupOf(contract::RunConfig(), "embed.weight"), 0);
 }
 
+TEST(IsExempt, IsSaidByTheFirstEntryThatFits) {
+  contract::RunConfig config = Config();
+  config.groups[1].clip = false;
+  EXPECT_TRUE(IsExempt(config, "layers.0.norm1.weight")) << "the third entry would clip it";
+  EXPECT_FALSE(IsExempt(config, "layers.0.norm1.bias")) << "the first entry clips it";
+  EXPECT_FALSE(IsExempt(config, "layers.1.norm1.weight"));
+  EXPECT_FALSE(IsExempt(config, "embed.weight")) << "of the default group";
+}
+
 TEST(GroupWeightDecays, AreTheEntrysOrElseTheOptimizers) {
   EXPECT_EQ(GroupWeightDecays(Config()), (std::vector<double>{0.01, 0, 0.01, 0.5}));
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clipping of what the optimizer consumes: by plain SGD of rate 1, whose update is the clipped gradient.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/engine/gpt2_trainer.h"
+#include "reference/testing/finite_difference.h"
+#include "reference/testing/gpt2_case.h"
+#include "reference/testing/random_matrix.h"
+#include "reference/testing/run_step.h"
+
+namespace plumbline::reference {
+namespace {
+
+using contract::OptimizerKind;
+using contract::TensorKind;
+
+constexpr int64_t kBatch = 4;
+
+contract::RunConfig PlainSgd() {
+  contract::RunConfig config = Gpt2Config(OptimizerKind::kSgd, kBatch);
+  config.params = {};
+  config.params.lr = 1;
+  return config;
+}
+
+contract::ParameterGroup ExemptGroup(const std::string& match) {
+  return {match, std::nullopt, std::nullopt, std::nullopt, false};
+}
+
+contract::Gpt2Spec Model() {
+  contract::Gpt2Spec model = SmallGpt2();
+  model.tied_head = false;
+  model.unused = true;
+  model.frozen = {"pos.weight", "layers.0.attn.out.bias"};
+  return model;
+}
+
+Matrix Times(const Matrix& matrix, double factor) {
+  Matrix result = matrix;
+  for (int64_t i = 0; i < matrix.numel(); ++i) result[i] *= factor;
+  return result;
+}
+
+// The update rounds to the master weight, which is around 1 at most.
+void ExpectNear(const Matrix& a, const Matrix& b, const std::string& name) {
+  ASSERT_TRUE(a.SameShape(b)) << name;
+  for (int64_t i = 0; i < a.numel(); ++i) EXPECT_NEAR(a[i], b[i], 1e-15 + 1e-14 * LargestMagnitude(b)) << name;
+}
+
+double SumSquares(const Matrix& matrix) { return Inner(matrix, matrix); }
+
+// Exempt: the biases, frozen ones among them. The norm is of the rest, and so is the factor.
+TEST(ExemptGroups, AreInNoNormAndMultipliedByNoFactor) {
+  contract::RunConfig config = PlainSgd();
+  config.groups = {ExemptGroup("*.bias"), {"layers.1.*", std::nullopt, std::nullopt}};
+  const contract::CaseData data = MakeGpt2Case(Model(), config, 1);
+  Gpt2Trainer free(data);
+  RunStep(free, 0);
+  const Tensors gradient = free.Of(TensorKind::kGradient);
+  double of_clipped = 0;
+  double of_all = 0;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    of_all += SumSquares(gradient[i]);
+    if (!data.parameters[i].name.ends_with(".bias")) of_clipped += SumSquares(gradient[i]);
+  }
+  const double norm = std::sqrt(of_clipped);
+  ASSERT_LT(norm, 0.99 * std::sqrt(of_all));
+  EXPECT_NEAR(free.real()->gradient_norm, norm, 1e-14 * norm);
+
+  // The last threshold is between both norms: it clips nothing, though the norm of all is above it.
+  for (const double threshold : {norm / 8, (norm + std::sqrt(of_all)) / 2}) {
+    config.gradient_clipping = threshold;
+    const contract::CaseData clipped_data = MakeGpt2Case(Model(), config, 1);
+    Gpt2Trainer clipped(clipped_data);
+    const Tensors start = clipped.Of(TensorKind::kMaster);
+    RunStep(clipped, 0);
+    EXPECT_EQ(clipped.real()->gradient_norm, free.real()->gradient_norm);
+    EXPECT_EQ(clipped.Of(TensorKind::kGradient), gradient);
+    const double factor = std::min(1.0, threshold / (norm + 1e-6));
+    for (size_t i = 0; i < start.size(); ++i) {
+      if (data.parameters[i].frozen) continue;
+      const std::string& name = data.parameters[i].name;
+      ExpectNear(Minus(start[i], clipped.Of(TensorKind::kMaster)[i]),
+                 Times(gradient[i], name.ends_with(".bias") ? 1 : factor), name);
+    }
+  }
+}
+
+// Nothing has a part in the norm, which is 0 until a gradient is not finite. The embedding, parameter 0, has the
+// infinite element that makes it so.
+TEST(ExemptGroups, WithANanOrInfinityMakeTheNormNotFiniteAndSkipTheStep) {
+  contract::RunConfig config = PlainSgd();
+  config.params.lr = 0.125;
+  config.groups = {ExemptGroup("*")};
+  config.gradient_clipping = 0.5;
+  contract::CaseData data = MakeGpt2Case(Model(), config, 3);
+  PoisonStep(data, 1);
+  Gpt2Trainer trainer(data);
+  RunStep(trainer, 0);
+  EXPECT_EQ(trainer.real()->gradient_norm, 0);
+  EXPECT_FALSE(trainer.real()->skipped);
+  const Tensors master = trainer.Of(TensorKind::kMaster);
+  RunStep(trainer, 1);
+  EXPECT_FALSE(std::isfinite(trainer.real()->gradient_norm));
+  EXPECT_TRUE(trainer.real()->skipped);
+  for (size_t i = 1; i < master.size(); ++i) EXPECT_EQ(trainer.Of(TensorKind::kMaster)[i], master[i]);
+  EXPECT_EQ(trainer.num_updates(), 1);
+  RunStep(trainer, 2);
+  EXPECT_EQ(trainer.real()->gradient_norm, 0);
+  EXPECT_FALSE(trainer.real()->skipped);
+  EXPECT_NE(trainer.Of(TensorKind::kMaster)[2], master[2]);
+}
+
+}  // namespace
+}  // namespace plumbline::reference
