@@ -129,7 +129,7 @@ TEST_P(TrainingBy, GivesEveryParameterTheSettingsOfItsGroupAndCountsUpdatesNotSt
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, TrainingBy,
                          testing::Values(OptimizerKind::kAdamW, OptimizerKind::kAdam, OptimizerKind::kLion,
-                                         OptimizerKind::kSgd),
+                                         OptimizerKind::kLamb, OptimizerKind::kSgd),
                          [](const auto& info) { return std::string(contract::Name(info.param)); });
 
 // Neither a gradient nor a moment: Lion's sign is 0, and all that happens is the decay.

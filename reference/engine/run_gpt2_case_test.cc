@@ -121,6 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2CaseWith,
                          testing::Values(Setting{"adamw", OptimizerKind::kAdamW, 0, true, true},
                                          Setting{"adam", OptimizerKind::kAdam, 0, true, true},
                                          Setting{"lion", OptimizerKind::kLion, 0, true, false},
+                                         Setting{"lamb", OptimizerKind::kLamb, 0, true, true},
                                          Setting{"sgd_momentum", OptimizerKind::kSgd, 0.9, true, false},
                                          Setting{"sgd", OptimizerKind::kSgd, 0, false, false}),
                          [](const auto& info) { return info.param.name; });

@@ -7,6 +7,7 @@
 #include "conformance/contract/error.h"
 #include "reference/optimizer/adam.h"
 #include "reference/optimizer/adamw.h"
+#include "reference/optimizer/lamb.h"
 #include "reference/optimizer/lion.h"
 #include "reference/optimizer/sgd.h"
 
@@ -24,7 +25,7 @@ ParameterState UpdateBySgd(const Matrix& gradient, const ParameterState& before,
 [[noreturn]] void RejectOptimizer(contract::OptimizerKind optimizer) {
   contract::Fail(contract::ErrorCode::kUnsupported,
                  "config.optimizer.type is number " + std::to_string(static_cast<int>(optimizer)) +
-                     "; the reference knows AdamW, Adam, Lion, SGD in real families");
+                     "; the reference knows AdamW, Adam, Lamb, Lion, SGD in real families");
 }
 
 }  // namespace
@@ -41,13 +42,16 @@ ParameterState UpdateParameter(contract::OptimizerKind optimizer, const Matrix& 
       const AdamWResult result = Adam(gradient, moment, second_moment, master, t, lr, weight_decay, params);
       return {result.moment, result.second_moment, result.master};
     }
+    case contract::OptimizerKind::kLamb: {
+      const LambResult result = Lamb(gradient, moment, second_moment, master, t, lr, weight_decay, params);
+      return {result.moment, result.second_moment, result.master};
+    }
     case contract::OptimizerKind::kLion: {
       const LionResult result = Lion(gradient, moment, master, lr, weight_decay, params);
       return {result.moment, Matrix(), result.master};
     }
     case contract::OptimizerKind::kSgd:
       return UpdateBySgd(gradient, before, t, lr, weight_decay, params);
-    case contract::OptimizerKind::kLamb:
     case contract::OptimizerKind::kModularMomentum:
     case contract::OptimizerKind::kModularSgd:
       break;

@@ -47,6 +47,19 @@ TEST(UpdateParameter, OfAdamKeepsBothMomentsOfTheDecayedGradient) {
   EXPECT_DOUBLE_EQ(after.master[0], 3.75);
 }
 
+// u = m̂ / (sqrt(v̂) + 1) + 4 / 2, of AdamW's moments, and the ratio is 4 / u: the step is 4 lr. A limit
+// on the ratio shows u.
+TEST(UpdateParameter, OfLambKeepsBothMoments) {
+  const ParameterState after = Update(OptimizerKind::kLamb, Params());
+  EXPECT_EQ(after.moment, Matrix(1, 1, {0.5}));
+  EXPECT_EQ(after.second_moment, Matrix(1, 1, {4}));
+  EXPECT_DOUBLE_EQ(after.master[0], 4 - kLr * 4);
+  contract::OptimizerParams params = Params();
+  params.max_coeff = 0.5;
+  const double u = (2.0 / 3) / (8 / std::sqrt(7.0) + 1) + kDecay * 4;
+  EXPECT_DOUBLE_EQ(Update(OptimizerKind::kLamb, params).master[0], 4 - kLr * 0.5 * u);
+}
+
 // −1/2 + 1 is positive, the new m is −3/4 + 1/2.
 TEST(UpdateParameter, OfLionKeepsOneMoment) {
   const ParameterState after = Update(OptimizerKind::kLion, Params());
