@@ -118,5 +118,85 @@ TEST(ExemptGroups, WithANanOrInfinityMakeTheNormNotFiniteAndSkipTheStep) {
   EXPECT_NE(trainer.Of(TensorKind::kMaster)[2], master[2]);
 }
 
+// docs/semantics.md, by name: rows, columns, or the whole of a vector.
+std::vector<std::vector<int64_t>> UnitsOf(const contract::ParameterSpec& parameter) {
+  const std::string& name = parameter.name;
+  const bool rows = name == "embed.weight" || name == "head.weight" || name == "unused.weight";
+  const bool linear = name.find(".attn.") != std::string::npos || name.find(".mlp.") != std::string::npos;
+  const bool columns = linear && name.ends_with(".weight");
+  const auto num_units = static_cast<size_t>(rows ? parameter.rows : columns ? parameter.cols : 1);
+  std::vector<std::vector<int64_t>> units(num_units);
+  for (int64_t r = 0; r < parameter.rows; ++r)
+    for (int64_t c = 0; c < parameter.cols; ++c)
+      units[static_cast<size_t>(rows ? r : columns ? c : 0)].push_back(r * parameter.cols + c);
+  return units;
+}
+
+double NormOf(const Matrix& matrix, const std::vector<int64_t>& unit) {
+  double sum_squares = 0;
+  for (const int64_t i : unit) sum_squares += matrix[i] * matrix[i];
+  return std::sqrt(sum_squares);
+}
+
+constexpr double kRatio = 0.0625;
+constexpr double kEps = 0.03125;
+
+contract::RunConfig ClippingByUnits() {
+  contract::RunConfig config = PlainSgd();
+  config.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kUnit;
+  config.adaptive_clipping.ratio = kRatio;
+  config.adaptive_clipping.eps = kEps;
+  return config;
+}
+
+// Some units are clipped and some are not, some by their weights and some by ε. The biases of layer 0 are exempt.
+TEST(ClippingByUnits, ClipsEachRowOrColumnOrVectorByItsWeightsBeforeTheUpdate) {
+  contract::RunConfig config = ClippingByUnits();
+  config.groups = {ExemptGroup("layers.0.*.bias")};
+  const contract::CaseData data = MakeGpt2Case(Model(), config, 1);
+  Gpt2Trainer trainer(data);
+  const Tensors start = trainer.Of(TensorKind::kMaster);
+  RunStep(trainer, 0);
+  double norm_squares = 0;
+  int64_t num_clipped = 0;
+  int64_t num_free = 0;
+  int64_t num_by_eps = 0;
+  for (size_t i = 0; i < start.size(); ++i) {
+    const contract::ParameterSpec& parameter = data.parameters[i];
+    if (parameter.frozen) continue;
+    const Matrix& gradient = trainer.Of(TensorKind::kGradient)[i];
+    const bool exempt = parameter.name.starts_with("layers.0.") && parameter.name.ends_with(".bias");
+    if (!exempt) norm_squares += SumSquares(gradient);
+    Matrix expected = gradient;
+    for (const std::vector<int64_t>& unit : UnitsOf(parameter)) {
+      const double limit = kRatio * std::max(NormOf(start[i], unit), kEps);
+      const double norm = NormOf(gradient, unit);
+      (norm > limit ? num_clipped : num_free) += 1;
+      num_by_eps += norm > limit && limit == kRatio * kEps ? 1 : 0;
+      for (const int64_t element : unit)
+        if (!exempt && norm > limit) expected[element] *= limit / norm;
+    }
+    ExpectNear(Minus(start[i], trainer.Of(TensorKind::kMaster)[i]), expected, parameter.name);
+  }
+  EXPECT_NEAR(trainer.real()->gradient_norm, std::sqrt(norm_squares), 1e-14);
+  EXPECT_GT(num_clipped, num_by_eps);
+  EXPECT_GT(num_by_eps, 0);
+  EXPECT_GT(num_free, 0);
+  EXPECT_FALSE(trainer.real()->norm_history);
+}
+
+TEST(ClippingByUnits, SkipsAStepWhoseGradientIsNotFinite) {
+  contract::CaseData data = MakeGpt2Case(Model(), ClippingByUnits(), 2);
+  PoisonStep(data, 0);
+  Gpt2Trainer trainer(data);
+  const Tensors start = trainer.Of(TensorKind::kMaster);
+  RunStep(trainer, 0);
+  EXPECT_TRUE(trainer.real()->skipped);
+  EXPECT_EQ(trainer.Of(TensorKind::kMaster), start);
+  RunStep(trainer, 1);
+  EXPECT_FALSE(trainer.real()->skipped);
+  EXPECT_NE(trainer.Of(TensorKind::kMaster)[2], start[2]);
+}
+
 }  // namespace
 }  // namespace plumbline::reference

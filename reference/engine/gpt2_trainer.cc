@@ -5,6 +5,7 @@
 #include "conformance/contract/error.h"
 #include "reference/optimizer/clipping.h"
 #include "reference/optimizer/parameter_groups.h"
+#include "reference/optimizer/unit_clipping.h"
 
 namespace plumbline::reference {
 namespace {
@@ -79,7 +80,12 @@ bool Gpt2Trainer::Exempt(size_t parameter) const {
 }
 
 Matrix Gpt2Trainer::Clipped(size_t parameter, double factor) const {
-  return Exempt(parameter) ? gradient_[parameter] : Scaled(gradient_[parameter], factor);
+  if (Exempt(parameter)) return gradient_[parameter];
+  const contract::AdaptiveClipping& adaptive = data_.spec.config.adaptive_clipping;
+  if (adaptive.kind == contract::AdaptiveClipping::Kind::kUnit)
+    return ClipUnits(gradient_[parameter], master_[parameter], data_.parameters[parameter].units, adaptive.ratio,
+                     adaptive.eps);
+  return Scaled(gradient_[parameter], factor);
 }
 
 ParameterState Gpt2Trainer::StateOf(size_t parameter) const {

@@ -36,11 +36,12 @@ void CheckSupported(const contract::Case& spec) {
                    std::string(spec.resume ? "resume" : "save_steps") + " is set; the reference keeps no checkpoints");
 }
 
-// Until it is built.
-void CheckClippingSupported(const contract::RunConfig& config) {
-  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kNone) return;
+// Clipping by history, until it is built, and what else the contract may come to hold.
+void CheckClippingSupported(const contract::AdaptiveClipping& clipping) {
+  if (clipping.kind == contract::AdaptiveClipping::Kind::kNone) return;
+  if (clipping.kind == contract::AdaptiveClipping::Kind::kUnit) return;
   contract::Fail(contract::ErrorCode::kUnsupported,
-                 "config.adaptive_clipping is set; the reference clips by a constant norm");
+                 "config.adaptive_clipping is set to a type that the reference does not know; allowed: unit");
 }
 
 void RunStep(Trainer& trainer, const contract::CaseData& data, int64_t step, contract::TraceWriter& trace) {
@@ -70,14 +71,14 @@ contract::EngineDescription Description() {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump", "perturbation", "certificate"};
+  description.features = {"dropout", "grouped_heads", "dump", "perturbation", "certificate", "unit_clipping"};
   return description;
 }
 
 void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
   const contract::CaseData data = contract::ReadCase(case_dir);
   CheckSupported(data.spec);
-  CheckClippingSupported(data.spec.config);
+  CheckClippingSupported(data.spec.config.adaptive_clipping);
   const std::unique_ptr<Trainer> trainer = MakeTrainer(data);
   contract::TraceWriter trace(out_dir, kName, kRank, data.spec.config);
   for (int64_t step = data.spec.first_step; step < data.spec.first_step + data.spec.steps; ++step) {

@@ -32,7 +32,7 @@ void ExpectNear(const Matrix& a, const Matrix& b) {
 
 // At t = 2 the corrections are 3/4 and 7/16. By element m = 7.5 and 3, so m̂ = 10 and 4; v = 7, so v̂ = 16 and the
 // denominator 8; u = 10 / 8 + 3 / 4 and 4 / 8 + 4 / 4, which is not along p. ‖u‖ = 2.5, ‖p‖ = 5 and the ratio is 2; of
-// one element alone it were 1.5 or 2.67.
+// one element alone it would be 1.5 or 2.67.
 LambResult UpdateByHand(const contract::OptimizerParams& params) {
   return Lamb(Matrix(2, 1, {4, -4}), Matrix(2, 1, {11, 10}), Matrix(2, 1, {4, 4}), Matrix(2, 1, {3, 4}), 2, kLr, kDecay,
               params);
