@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/contract/error.h"
 #include "reference/engine/gpt2_trainer.h"
 #include "reference/testing/finite_difference.h"
 #include "reference/testing/gpt2_case.h"
@@ -196,6 +197,86 @@ TEST(ClippingByUnits, SkipsAStepWhoseGradientIsNotFinite) {
   RunStep(trainer, 1);
   EXPECT_FALSE(trainer.real()->skipped);
   EXPECT_NE(trainer.Of(TensorKind::kMaster)[2], start[2]);
+}
+
+contract::RunConfig ClippingByHistory() {
+  contract::RunConfig config = PlainSgd();
+  config.params.lr = 0.125;
+  config.groups = {ExemptGroup("*.bias")};
+  config.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
+  config.adaptive_clipping.deviations = 0.5;
+  config.adaptive_clipping.decay = 0.75;
+  config.adaptive_clipping.warmup_steps = 3;
+  return config;
+}
+
+// The factor of a step by docs/semantics.md, and the history that it leaves.
+struct HistoryByHand {
+  double n, mean, variance;
+  double factor = 1;
+
+  void Step(double norm) {
+    const double threshold = mean + 0.5 * std::sqrt(variance);
+    if (n < 3) {
+      const double delta = norm - mean;
+      mean += delta / (n + 1);
+      variance = (n * variance + delta * (norm - mean)) / (n + 1);
+    } else {
+      factor = std::min(1.0, threshold / (norm + 1e-6));
+      mean = 0.75 * mean + 0.25 * std::min(norm, threshold);
+      variance = 0.75 * variance + 0.25 * std::pow(std::min(norm, threshold) - mean, 2);
+    }
+    n += 1;
+  }
+};
+
+void ExpectHistory(const Gpt2Trainer& trainer, const HistoryByHand& expected) {
+  const std::optional<contract::NormHistory> history = trainer.real()->norm_history;
+  ASSERT_TRUE(history);
+  EXPECT_EQ(static_cast<double>(history->count), expected.n);
+  EXPECT_NEAR(history->mean, expected.mean, 1e-14);
+  EXPECT_NEAR(history->variance, expected.variance, 1e-14);
+}
+
+// From a history of one small norm that the case brings: warm-up, warm-up, a skipped step, then clipping. Biases are
+// exempt. The embedding, parameter 0, has the infinite element.
+TEST(ClippingByHistory, GoesOnFromTheCasesHistoryAndLeavesItInASkippedStep) {
+  contract::CaseData data = MakeGpt2Case(Model(), ClippingByHistory(), 6);
+  data.norm_history = {1, 0.0625, 0.03125};
+  PoisonStep(data, 2);
+  Gpt2Trainer trainer(data);
+  HistoryByHand expected{1, 0.0625, 0.03125};
+  int num_clipped = 0;
+  for (int64_t step = 0; step < 6; ++step) {
+    SCOPED_TRACE(testing::Message() << "step " << step);
+    const Tensors start = trainer.Of(TensorKind::kMaster);
+    RunStep(trainer, step);
+    ASSERT_EQ(trainer.real()->skipped, step == 2);
+    if (step != 2) expected.Step(trainer.real()->gradient_norm);
+    ExpectHistory(trainer, expected);
+    num_clipped += expected.factor < 1 ? 1 : 0;
+    for (size_t i = 1; i < start.size() && step != 2; ++i) {
+      const std::string& name = data.parameters[i].name;
+      if (data.parameters[i].frozen) continue;
+      const double factor = name.ends_with(".bias") ? 1 : expected.factor;
+      ExpectNear(Minus(start[i], trainer.Of(TensorKind::kMaster)[i]),
+                 Times(trainer.Of(TensorKind::kGradient)[i], 0.125 * factor), name);
+    }
+  }
+  EXPECT_GT(num_clipped, 1);
+  EXPECT_EQ(expected.n, 6);
+}
+
+TEST(Clipping, RejectsAKindThatIsNotKnown) {
+  contract::RunConfig config = PlainSgd();
+  config.adaptive_clipping.kind = static_cast<contract::AdaptiveClipping::Kind>(3);
+  Gpt2Trainer trainer(MakeGpt2Case(Model(), config, 1));
+  try {
+    RunStep(trainer, 0);
+    FAIL() << "clipped";
+  } catch (const contract::Error& error) {
+    EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported) << error.what();
+  }
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 // Implements gpt2_trainer.h.
 #include "reference/engine/gpt2_trainer.h"
 
+#include <string>
+
 #include "conformance/contract/error.h"
 #include "reference/optimizer/clipping.h"
+#include "reference/optimizer/history_clipping.h"
 #include "reference/optimizer/parameter_groups.h"
 #include "reference/optimizer/unit_clipping.h"
 
@@ -27,6 +30,7 @@ gpt2::ModelTensors ByName(const Tensors& weights, const contract::Gpt2Spec& spec
 }  // namespace
 
 Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : data_(data), num_updates_(data.num_updates) {
+  if (contract::HasNormHistory(data_.spec.config)) real_.norm_history = data_.norm_history;
   for (size_t i = 0; i < data_.parameters.size(); ++i) {
     const contract::ParameterSpec& parameter = data_.parameters[i];
     const contract::RealParameterState& state = data_.real_state.at(i);
@@ -66,7 +70,9 @@ void Gpt2Trainer::Update() {
   ++num_updates_;
   const std::vector<double> weight_decays = GroupWeightDecays(config);
   const std::vector<contract::OptimizerParams> params = GroupParams(config, step_);
-  const double factor = ClipFactor(real_.gradient_norm, config.gradient_clipping);
+  const double factor = ClippingFactor();
+  if (real_.norm_history)
+    real_.norm_history = HistoryAfter(config.adaptive_clipping, *real_.norm_history, real_.gradient_norm);
   for (size_t i = 0; i < gradient_.size(); ++i) {
     if (data_.parameters[i].frozen) continue;
     const size_t group = GroupOf(config, data_.parameters[i].name);
@@ -77,6 +83,23 @@ void Gpt2Trainer::Update() {
 
 bool Gpt2Trainer::Exempt(size_t parameter) const {
   return IsExempt(data_.spec.config, data_.parameters[parameter].name);
+}
+
+// Of units, each has its own.
+double Gpt2Trainer::ClippingFactor() const {
+  const contract::RunConfig& config = data_.spec.config;
+  switch (config.adaptive_clipping.kind) {
+    case contract::AdaptiveClipping::Kind::kNone:
+      return ClipFactor(real_.gradient_norm, config.gradient_clipping);
+    case contract::AdaptiveClipping::Kind::kUnit:
+      return 1;
+    case contract::AdaptiveClipping::Kind::kHistory:
+      return HistoryFactor(config.adaptive_clipping, *real_.norm_history, real_.gradient_norm);
+  }
+  contract::Fail(contract::ErrorCode::kUnsupported,
+                 "config.adaptive_clipping.type is number " +
+                     std::to_string(static_cast<int>(config.adaptive_clipping.kind)) +
+                     "; the reference knows none, unit, history");
 }
 
 Matrix Gpt2Trainer::Clipped(size_t parameter, double factor) const {

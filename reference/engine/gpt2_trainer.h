@@ -30,8 +30,9 @@ class Gpt2Trainer : public Trainer {
   // infinite anywhere, an exempt one too, and then the norm is not finite either.
   void CheckGradient() override;
 
-  // A skipped step leaves weights, moments and the count of updates as they are. Errors: InvalidArgument if the
-  // schedule of a group is not defined; Unsupported for an optimizer or a schedule that is not known.
+  // A skipped step leaves weights, moments, the count of updates and the history of norms as they are. Errors:
+  // InvalidArgument if the schedule of a group is not defined; Unsupported for an optimizer, a schedule or a way of
+  // clipping that is not known.
   void Update() override;
 
   double loss() const override { return tape_.loss.loss; }
@@ -47,6 +48,7 @@ class Gpt2Trainer : public Trainer {
  private:
   gpt2::StepContext Context() const { return {data_.spec.model.gpt2(), data_.spec.seed, step_}; }
   bool Exempt(size_t parameter) const;
+  double ClippingFactor() const;
   Matrix Clipped(size_t parameter, double factor) const;
   ParameterState StateOf(size_t parameter) const;
   void Keep(size_t parameter, const ParameterState& state);

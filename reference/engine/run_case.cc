@@ -36,14 +36,6 @@ void CheckSupported(const contract::Case& spec) {
                    std::string(spec.resume ? "resume" : "save_steps") + " is set; the reference keeps no checkpoints");
 }
 
-// Clipping by history, until it is built, and what else the contract may come to hold.
-void CheckClippingSupported(const contract::AdaptiveClipping& clipping) {
-  if (clipping.kind == contract::AdaptiveClipping::Kind::kNone) return;
-  if (clipping.kind == contract::AdaptiveClipping::Kind::kUnit) return;
-  contract::Fail(contract::ErrorCode::kUnsupported,
-                 "config.adaptive_clipping is set to a type that the reference does not know; allowed: unit");
-}
-
 void RunStep(Trainer& trainer, const contract::CaseData& data, int64_t step, contract::TraceWriter& trace) {
   const auto mark = [&](const char* phase) {
     if (data.spec.phase_marks) trace.Phase(step, phase);
@@ -71,14 +63,14 @@ contract::EngineDescription Description() {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump", "perturbation", "certificate", "unit_clipping"};
+  description.features = {"dropout",     "grouped_heads", "dump",        "perturbation",
+                          "certificate", "unit_clipping", "norm_history"};
   return description;
 }
 
 void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir) {
   const contract::CaseData data = contract::ReadCase(case_dir);
   CheckSupported(data.spec);
-  CheckClippingSupported(data.spec.config.adaptive_clipping);
   const std::unique_ptr<Trainer> trainer = MakeTrainer(data);
   contract::TraceWriter trace(out_dir, kName, kRank, data.spec.config);
   for (int64_t step = data.spec.first_step; step < data.spec.first_step + data.spec.steps; ++step) {

@@ -271,7 +271,8 @@ TEST(Description, SaysWhatRunCaseAccepts) {
             (std::vector<std::string>{"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"}));
   EXPECT_EQ(description.max_data_degree, 1);
   EXPECT_FALSE(description.Has("accumulation"));
-  for (const char* feature : {"dropout", "grouped_heads", "dump", "perturbation", "certificate", "unit_clipping"})
+  for (const char* feature :
+       {"dropout", "grouped_heads", "dump", "perturbation", "certificate", "unit_clipping", "norm_history"})
     EXPECT_TRUE(description.Has(feature)) << feature;
   const contract::EngineDescription parsed =
       contract::ParseEngineDescription(contract::ToJson(description), "describe");
