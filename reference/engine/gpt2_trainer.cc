@@ -2,12 +2,13 @@
 // Implements gpt2_trainer.h.
 #include "reference/engine/gpt2_trainer.h"
 
+#include <string>
+
 #include "conformance/contract/error.h"
-#include "reference/optimizer/adamw.h"
 #include "reference/optimizer/clipping.h"
+#include "reference/optimizer/history_clipping.h"
 #include "reference/optimizer/parameter_groups.h"
-#include "reference/optimizer/schedule.h"
-#include "reference/optimizer/sgd.h"
+#include "reference/optimizer/unit_clipping.h"
 
 namespace plumbline::reference {
 namespace {
@@ -29,6 +30,7 @@ gpt2::ModelTensors ByName(const Tensors& weights, const contract::Gpt2Spec& spec
 }  // namespace
 
 Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : data_(data), num_updates_(data.num_updates) {
+  if (contract::HasNormHistory(data_.spec.config)) real_.norm_history = data_.norm_history;
   for (size_t i = 0; i < data_.parameters.size(); ++i) {
     const contract::ParameterSpec& parameter = data_.parameters[i];
     const contract::RealParameterState& state = data_.real_state.at(i);
@@ -54,8 +56,11 @@ void Gpt2Trainer::Backward() {
 }
 
 void Gpt2Trainer::CheckGradient() {
-  real_.gradient_norm = GlobalNorm(gradient_);
   real_.skipped = !AllFinite(gradient_);
+  Tensors in_norm;
+  for (size_t i = 0; i < gradient_.size(); ++i)
+    if (real_.skipped || !Exempt(i)) in_norm.push_back(gradient_[i]);
+  real_.gradient_norm = GlobalNorm(in_norm);
 }
 
 void Gpt2Trainer::Update() {
@@ -64,31 +69,60 @@ void Gpt2Trainer::Update() {
   if (real_.skipped) return;
   ++num_updates_;
   const std::vector<double> weight_decays = GroupWeightDecays(config);
-  const double factor = ClipFactor(real_.gradient_norm, config.gradient_clipping);
+  const std::vector<contract::OptimizerParams> params = GroupParams(config, step_);
+  const double factor = ClippingFactor();
+  if (real_.norm_history)
+    real_.norm_history = HistoryAfter(config.adaptive_clipping, *real_.norm_history, real_.gradient_norm);
   for (size_t i = 0; i < gradient_.size(); ++i) {
     if (data_.parameters[i].frozen) continue;
     const size_t group = GroupOf(config, data_.parameters[i].name);
-    UpdateTensor(i, Scaled(gradient_[i], factor), real_.lr[group], weight_decays[group]);
+    Keep(i, UpdateParameter(config.optimizer, Clipped(i, factor), StateOf(i), num_updates_, real_.lr[group],
+                            weight_decays[group], params[group]));
   }
 }
 
-void Gpt2Trainer::UpdateTensor(size_t tensor, const Matrix& gradient, double lr, double weight_decay) {
+bool Gpt2Trainer::Exempt(size_t parameter) const {
+  return IsExempt(data_.spec.config, data_.parameters[parameter].name);
+}
+
+// Of units, each has its own.
+double Gpt2Trainer::ClippingFactor() const {
   const contract::RunConfig& config = data_.spec.config;
-  Matrix& master = master_[tensor];
-  if (config.optimizer == contract::OptimizerKind::kAdamW) {
-    const AdamWResult result = AdamW(gradient, moment_[tensor], second_moment_[tensor], master, num_updates_, lr,
-                                     weight_decay, ParamsInStep(config, step_));
-    moment_[tensor] = result.moment;
-    second_moment_[tensor] = result.second_moment;
-    master = result.master;
-  } else if (contract::HasMoment(config)) {
-    const SgdMomentumResult result =
-        SgdMomentum(gradient, moment_[tensor], master, num_updates_, lr, weight_decay, config.params.momentum);
-    moment_[tensor] = result.moment;
-    master = result.master;
-  } else {
-    master = Sgd(gradient, master, lr, weight_decay);
+  switch (config.adaptive_clipping.kind) {
+    case contract::AdaptiveClipping::Kind::kNone:
+      return ClipFactor(real_.gradient_norm, config.gradient_clipping);
+    case contract::AdaptiveClipping::Kind::kUnit:
+      return 1;
+    case contract::AdaptiveClipping::Kind::kHistory:
+      return HistoryFactor(config.adaptive_clipping, *real_.norm_history, real_.gradient_norm);
   }
+  contract::Fail(contract::ErrorCode::kUnsupported,
+                 "config.adaptive_clipping.type is number " +
+                     std::to_string(static_cast<int>(config.adaptive_clipping.kind)) +
+                     "; the reference knows none, unit, history");
+}
+
+Matrix Gpt2Trainer::Clipped(size_t parameter, double factor) const {
+  if (Exempt(parameter)) return gradient_[parameter];
+  const contract::AdaptiveClipping& adaptive = data_.spec.config.adaptive_clipping;
+  if (adaptive.kind == contract::AdaptiveClipping::Kind::kUnit)
+    return ClipUnits(gradient_[parameter], master_[parameter], data_.parameters[parameter].units, adaptive.ratio,
+                     adaptive.eps);
+  return Scaled(gradient_[parameter], factor);
+}
+
+ParameterState Gpt2Trainer::StateOf(size_t parameter) const {
+  ParameterState state;
+  if (!moment_.empty()) state.moment = moment_[parameter];
+  if (!second_moment_.empty()) state.second_moment = second_moment_[parameter];
+  state.master = master_[parameter];
+  return state;
+}
+
+void Gpt2Trainer::Keep(size_t parameter, const ParameterState& state) {
+  if (!moment_.empty()) moment_[parameter] = state.moment;
+  if (!second_moment_.empty()) second_moment_[parameter] = state.second_moment;
+  master_[parameter] = state.master;
 }
 
 int64_t Gpt2Trainer::num_weighted_tokens() const {

@@ -15,6 +15,7 @@
 #include "reference/gpt2/tensors.h"
 #include "reference/model/step_batch.h"
 #include "reference/ops/matrix.h"
+#include "reference/optimizer/parameter_update.h"
 
 namespace plumbline::reference {
 
@@ -25,11 +26,13 @@ class Gpt2Trainer : public Trainer {
   void Forward(int64_t step) override;
   void Backward() override;
 
-  // The global norm, and whether the step is skipped: it is if a gradient is NaN or infinite anywhere.
+  // The global norm of what is not exempt from clipping, and whether the step is skipped: it is if a gradient is NaN or
+  // infinite anywhere, an exempt one too, and then the norm is not finite either.
   void CheckGradient() override;
 
-  // A skipped step leaves weights, moments and the count of updates as they are. Errors: InvalidArgument if the
-  // schedule of a group is not defined.
+  // A skipped step leaves weights, moments, the count of updates and the history of norms as they are. Errors:
+  // InvalidArgument if the schedule of a group is not defined; Unsupported for an optimizer, a schedule or a way of
+  // clipping that is not known.
   void Update() override;
 
   double loss() const override { return tape_.loss.loss; }
@@ -44,7 +47,11 @@ class Gpt2Trainer : public Trainer {
 
  private:
   gpt2::StepContext Context() const { return {data_.spec.model.gpt2(), data_.spec.seed, step_}; }
-  void UpdateTensor(size_t tensor, const Matrix& gradient, double lr, double weight_decay);
+  bool Exempt(size_t parameter) const;
+  double ClippingFactor() const;
+  Matrix Clipped(size_t parameter, double factor) const;
+  ParameterState StateOf(size_t parameter) const;
+  void Keep(size_t parameter, const ParameterState& state);
 
   const contract::CaseData data_;
   int64_t num_updates_ = 0;

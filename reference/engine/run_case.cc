@@ -60,10 +60,11 @@ contract::EngineDescription Description() {
   description.batch = true;
   description.families = {"exact", "gpt2"};
   description.dtypes = {"fp64"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump", "perturbation", "certificate"};
+  description.features = {"dropout",     "grouped_heads", "dump",        "perturbation",
+                          "certificate", "unit_clipping", "norm_history"};
   return description;
 }
 

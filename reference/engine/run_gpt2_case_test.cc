@@ -3,6 +3,7 @@
 // text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -90,6 +91,7 @@ TEST_P(RunGpt2CaseWith, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
     EXPECT_EQ(record.real->lr, (std::vector<double>{config.params.lr, 0.5}));
     EXPECT_GT(record.real->gradient_norm, 0);
     EXPECT_FALSE(record.real->skipped);
+    EXPECT_FALSE(record.real->norm_history);
     for (const TensorKind kind : contract::kTensorKinds) {
       const bool state = kind == TensorKind::kMaster || kind == TensorKind::kWeight;
       const bool kept = state || kind == TensorKind::kGradient || (kind == TensorKind::kMoment && GetParam().moment) ||
@@ -119,6 +121,9 @@ TEST_P(RunGpt2CaseWith, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2CaseWith,
                          testing::Values(Setting{"adamw", OptimizerKind::kAdamW, 0, true, true},
+                                         Setting{"adam", OptimizerKind::kAdam, 0, true, true},
+                                         Setting{"lion", OptimizerKind::kLion, 0, true, false},
+                                         Setting{"lamb", OptimizerKind::kLamb, 0, true, true},
                                          Setting{"sgd_momentum", OptimizerKind::kSgd, 0.9, true, false},
                                          Setting{"sgd", OptimizerKind::kSgd, 0, false, false}),
                          [](const auto& info) { return info.param.name; });
@@ -231,6 +236,27 @@ TEST(RunGpt2Case, WritesTheRatesOfEachScheduleByGroup) {
       EXPECT_NEAR(trace.steps[step].real->lr[0], lr, 1e-15) << static_cast<int>(row.kind) << ", step " << step;
       EXPECT_NEAR(trace.steps[step].real->lr[1], 3 * lr, 1e-15) << static_cast<int>(row.kind) << ", step " << step;
     }
+  }
+}
+
+// From the state's file to the trace, in numbers that have no short decimal form.
+TEST(RunGpt2Case, GoesOnFromTheHistoryOfNormsOfTheStateAndWritesItAfterEachStep) {
+  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+  config.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
+  config.adaptive_clipping.warmup_steps = 7;
+  contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, 3, 5);
+  data.norm_history = {7, 1.0 / 3, 0.1};
+  const contract::Trace trace = contract::ReadTrace(OutDirOf(data), 0);
+  contract::NormHistory expected = data.norm_history;
+  for (const contract::StepRecord& record : trace.steps) {
+    const double x = std::min(record.real->gradient_norm, expected.mean + 2.5 * std::sqrt(expected.variance));
+    ++expected.count;
+    expected.mean = 0.97 * expected.mean + 0.03 * x;
+    expected.variance = 0.97 * expected.variance + 0.03 * (x - expected.mean) * (x - expected.mean);
+    ASSERT_TRUE(record.real->norm_history);
+    EXPECT_EQ(record.real->norm_history->count, expected.count);
+    EXPECT_NEAR(record.real->norm_history->mean, expected.mean, 1e-15);
+    EXPECT_NEAR(record.real->norm_history->variance, expected.variance, 1e-15);
   }
 }
 

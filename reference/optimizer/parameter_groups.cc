@@ -48,6 +48,17 @@ double GroupRate(const contract::RunConfig& config, const std::optional<double>&
   RejectKind(schedule.kind);
 }
 
+contract::OptimizerParams WithBetas(const contract::RunConfig& config, const std::optional<contract::BetaPair>& own,
+                                    int64_t step) {
+  contract::OptimizerParams params = config.params;
+  const std::optional<contract::BetaPair> scheduled = ScheduledBetas(config.schedule, step);
+  const std::optional<contract::BetaPair>& betas = scheduled ? scheduled : own;
+  if (!betas) return params;
+  params.beta1 = betas->first;
+  params.beta2 = betas->second;
+  return params;
+}
+
 }  // namespace
 
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) {
@@ -56,11 +67,22 @@ size_t GroupOf(const contract::RunConfig& config, const std::string& parameter) 
   return 0;
 }
 
+bool IsExempt(const contract::RunConfig& config, const std::string& parameter) {
+  const size_t group = GroupOf(config, parameter);
+  return group > 0 && !config.groups[group - 1].clip;
+}
+
 std::vector<double> GroupWeightDecays(const contract::RunConfig& config) {
   std::vector<double> decays = {config.params.weight_decay};
   for (const contract::ParameterGroup& group : config.groups)
     decays.push_back(group.weight_decay.value_or(config.params.weight_decay));
   return decays;
+}
+
+std::vector<contract::OptimizerParams> GroupParams(const contract::RunConfig& config, int64_t step) {
+  std::vector<contract::OptimizerParams> params = {WithBetas(config, std::nullopt, step)};
+  for (const contract::ParameterGroup& group : config.groups) params.push_back(WithBetas(config, group.betas, step));
+  return params;
 }
 
 std::vector<double> GroupLearningRates(const contract::RunConfig& config, int64_t step) {

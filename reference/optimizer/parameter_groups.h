@@ -14,8 +14,16 @@ namespace plumbline::reference {
 // Patterns are those of POSIX fnmatch without flags: *, ? and [...] also match '.' and '/'.
 size_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 
+// Whether the parameter's group is exempt from clipping (`clip` false). The default group never is.
+bool IsExempt(const contract::RunConfig& config, const std::string& parameter);
+
 // By group, the default one first: what the entry sets, else what the optimizer sets.
 std::vector<double> GroupWeightDecays(const contract::RunConfig& config);
+
+// By group, the default one first: config.params with the betas of step s. They are those that the schedule sets, in
+// every group; else the entry's; else the optimizer's. lr and weight decay of a group are not in here.
+// Errors: Unsupported for a schedule that is not known.
+std::vector<contract::OptimizerParams> GroupParams(const contract::RunConfig& config, int64_t step);
 
 // By group, the default one first: the learning rates in step s, counted from 0; schedule.h has the factors.
 //   constant:        the group's lr

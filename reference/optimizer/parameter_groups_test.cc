@@ -32,8 +32,63 @@ TEST(GroupOf, IsTheFirstEntryWhosePatternFitsTheWholeName) {
   EXPECT_EQ(GroupOf(contract::RunConfig(), "embed.weight"), 0);
 }
 
+TEST(IsExempt, IsSaidByTheFirstEntryThatFits) {
+  contract::RunConfig config = Config();
+  config.groups[1].clip = false;
+  EXPECT_TRUE(IsExempt(config, "layers.0.norm1.weight")) << "the third entry would clip it";
+  EXPECT_FALSE(IsExempt(config, "layers.0.norm1.bias")) << "the first entry clips it";
+  EXPECT_FALSE(IsExempt(config, "layers.1.norm1.weight"));
+  EXPECT_FALSE(IsExempt(config, "embed.weight")) << "of the default group";
+}
+
 TEST(GroupWeightDecays, AreTheEntrysOrElseTheOptimizers) {
   EXPECT_EQ(GroupWeightDecays(Config()), (std::vector<double>{0.01, 0, 0.01, 0.5}));
+}
+
+// Two groups with betas of their own, one of them with a first beta of 0, which is a value like any other.
+contract::RunConfig BetasConfig() {
+  contract::RunConfig config = Config();
+  config.params.beta1 = 0.5;
+  config.params.beta2 = 0.75;
+  config.params.eps = 0.25;
+  config.groups[0].betas = {0.0, 0.625};
+  config.groups[2].betas = {0.875, 0.375};
+  return config;
+}
+
+void ExpectBetas(const contract::RunConfig& config, int64_t step, const std::vector<contract::BetaPair>& betas) {
+  const std::vector<contract::OptimizerParams> params = GroupParams(config, step);
+  ASSERT_EQ(params.size(), betas.size());
+  for (size_t i = 0; i < betas.size(); ++i) {
+    contract::OptimizerParams expected = config.params;
+    expected.beta1 = betas[i].first;
+    expected.beta2 = betas[i].second;
+    EXPECT_EQ(params[i], expected) << "group " << i;
+  }
+}
+
+TEST(GroupParams, HaveTheEntrysBetasOrElseTheOptimizers) {
+  contract::RunConfig config = BetasConfig();
+  for (const Schedule::Kind kind : {Schedule::Kind::kConstant, Schedule::Kind::kWarmup, Schedule::Kind::kOneCycle}) {
+    config.schedule.kind = kind;
+    config.schedule.cycle.moves_momentum = false;
+    for (const int64_t step : {0, 3}) ExpectBetas(config, step, {{0.5, 0.75}, {0, 0.625}, {0.5, 0.75}, {0.875, 0.375}});
+  }
+}
+
+TEST(GroupParams, HaveTheBetasOfOneCycleInEveryGroupWhateverTheOptimizer) {
+  contract::RunConfig config = BetasConfig();
+  config.schedule.kind = Schedule::Kind::kOneCycle;
+  config.schedule.cycle.first_steps = 4;
+  config.schedule.cycle.second_steps = 2;
+  config.schedule.cycle.min_momentum = 0.5;
+  config.schedule.cycle.max_momentum = 0.875;
+  for (const contract::OptimizerKind kind : {contract::OptimizerKind::kAdamW, contract::OptimizerKind::kAdam,
+                                             contract::OptimizerKind::kLion, contract::OptimizerKind::kLamb}) {
+    config.optimizer = kind;
+    ExpectBetas(config, 1, std::vector<contract::BetaPair>(4, {0.78125, 0.99}));  // 0.875 − 0.375 / 4
+    ExpectBetas(config, 7, std::vector<contract::BetaPair>(4, {0.875, 0.99}));
+  }
 }
 
 TEST(GroupLearningRates, WithoutASchedulerAreConstant) {

@@ -78,21 +78,19 @@ double CycleMomentum(const contract::Cycle& cycle, int64_t step) {
   return cycle.max_momentum - (cycle.max_momentum - cycle.min_momentum) * CycleFactor(cycle, step);
 }
 
-contract::OptimizerParams ParamsInStep(const contract::RunConfig& config, int64_t step) {
-  contract::OptimizerParams params = config.params;
-  switch (config.schedule.kind) {
+std::optional<contract::BetaPair> ScheduledBetas(const contract::Schedule& schedule, int64_t step) {
+  constexpr double kSecondBeta = 0.99;
+  switch (schedule.kind) {
     case contract::Schedule::Kind::kConstant:
     case contract::Schedule::Kind::kWarmup:
     case contract::Schedule::Kind::kWarmupDecay:
     case contract::Schedule::Kind::kWarmupCosine:
-      return params;
+      return std::nullopt;
     case contract::Schedule::Kind::kOneCycle:
-      if (!config.schedule.cycle.moves_momentum) return params;
-      params.beta1 = CycleMomentum(config.schedule.cycle, step);
-      params.beta2 = 0.99;
-      return params;
+      if (!schedule.cycle.moves_momentum) return std::nullopt;
+      return contract::BetaPair{CycleMomentum(schedule.cycle, step), kSecondBeta};
   }
-  RejectKind(config.schedule.kind);
+  RejectKind(schedule.kind);
 }
 
 void RejectKind(contract::Schedule::Kind kind) {

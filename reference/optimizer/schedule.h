@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "conformance/contract/run_config.h"
 
@@ -34,9 +35,9 @@ double CycleRate(const contract::Cycle& cycle, int64_t step);
 //   min_momentum in step 0,   max_momentum − (max_momentum − min_momentum) · σ for k < F + G,   else max_momentum
 double CycleMomentum(const contract::Cycle& cycle, int64_t step);
 
-// What the optimizer is called with in step s: config.params, with the betas that a OneCycle which moves momentum sets.
-// SGD has no betas, and its momentum stays.
-contract::OptimizerParams ParamsInStep(const contract::RunConfig& config, int64_t step);
+// The betas that a OneCycle which moves momentum sets for every group: CycleMomentum and 0.99. None where the schedule
+// leaves betas alone. SGD has none, and its momentum stays.
+std::optional<contract::BetaPair> ScheduledBetas(const contract::Schedule& schedule, int64_t step);
 
 // Errors, of all that read a schedule's kind: Unsupported for one that is not known here.
 [[noreturn]] void RejectKind(contract::Schedule::Kind kind);

@@ -7,7 +7,7 @@
 namespace plumbline::reference {
 
 SgdMomentumResult SgdMomentum(const Matrix& gradient, const Matrix& moment, const Matrix& master, int64_t t, double lr,
-                              double weight_decay, double momentum) {
+                              double weight_decay, double momentum, bool nesterov) {
   contract::Check(gradient.SameShape(master) && moment.SameShape(master), "SgdMomentum: equal shapes");
   contract::Check(t >= 1, "SgdMomentum: t counts from 1");
   SgdMomentumResult result{moment, master};
@@ -15,7 +15,7 @@ SgdMomentumResult SgdMomentum(const Matrix& gradient, const Matrix& moment, cons
     const double g = gradient[i] + weight_decay * master[i];
     const double b = t == 1 ? g : momentum * moment[i] + g;
     result.moment[i] = b;
-    result.master[i] = master[i] - lr * b;
+    result.master[i] = master[i] - lr * (nesterov ? g + momentum * b : b);
   }
   return result;
 }

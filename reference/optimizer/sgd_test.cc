@@ -20,7 +20,7 @@ TEST(SgdMomentum, WithAConstantGradientIsAGeometricSeries) {
   SgdMomentumResult state{Matrix(1, 2, {99, 99}), Matrix(1, 2, {1, 1})};
   double moved = 0;
   for (int64_t t = 1; t <= 40; ++t) {
-    state = SgdMomentum(gradient, state.moment, state.master, t, kLr, 0, kMomentum);
+    state = SgdMomentum(gradient, state.moment, state.master, t, kLr, 0, kMomentum, false);
     const double series = (1 - std::pow(kMomentum, static_cast<double>(t))) / (1 - kMomentum);
     moved += series;
     for (int64_t i = 0; i < 2; ++i) {
@@ -31,16 +31,31 @@ TEST(SgdMomentum, WithAConstantGradientIsAGeometricSeries) {
 }
 
 TEST(SgdMomentum, ContinuesFromTheMomentAfterTheFirstUpdate) {
-  const SgdMomentumResult result = SgdMomentum(Matrix(1, 1, {2}), Matrix(1, 1, {8}), Matrix(1, 1, {1}), 2, kLr, 0, 0.5);
+  const SgdMomentumResult result =
+      SgdMomentum(Matrix(1, 1, {2}), Matrix(1, 1, {8}), Matrix(1, 1, {1}), 2, kLr, 0, 0.5, false);
   EXPECT_EQ(result.moment[0], 6);
   EXPECT_EQ(result.master[0], 1 - kLr * 6);
 }
 
 TEST(SgdMomentum, DoesNotDampenTheGradientAndAddsDecayToIt) {
   const SgdMomentumResult result =
-      SgdMomentum(Matrix(1, 1, {2}), Matrix(1, 1, {8}), Matrix(1, 1, {4}), 3, kLr, 0.25, 0.5);
+      SgdMomentum(Matrix(1, 1, {2}), Matrix(1, 1, {8}), Matrix(1, 1, {4}), 3, kLr, 0.25, 0.5, false);
   EXPECT_EQ(result.moment[0], 0.5 * 8 + (2 + 0.25 * 4));
   EXPECT_EQ(result.master[0], 4 - kLr * result.moment[0]) << "not Nesterov's";
+}
+
+// g + λ p = 3. In the first update b = 3 whatever was there, later 0.5 · 8 + 3 = 7; the step is along 3 + 0.5 b.
+TEST(SgdMomentum, WithNesterovMovesAlongTheGradientAndTheNewMoment) {
+  const struct {
+    int64_t t;
+    double moment, master;
+  } rows[] = {{1, 3, 4 - kLr * 4.5}, {2, 7, 4 - kLr * 6.5}, {9, 7, 4 - kLr * 6.5}};
+  for (const auto& row : rows) {
+    const SgdMomentumResult result =
+        SgdMomentum(Matrix(1, 1, {2}), Matrix(1, 1, {8}), Matrix(1, 1, {4}), row.t, kLr, 0.25, 0.5, true);
+    EXPECT_EQ(result.moment[0], row.moment) << "t " << row.t;
+    EXPECT_EQ(result.master[0], row.master) << "t " << row.t;
+  }
 }
 
 TEST(Sgd, MovesByTheRateTimesTheGradientAndTheDecay) {
@@ -58,9 +73,9 @@ TEST(Sgd, RejectsOtherShapesAndATBelowOne) {
   const Matrix a(1, 2);
   const Matrix b(2, 1);
   EXPECT_THROW(Sgd(b, a, kLr, 0), contract::Error);
-  EXPECT_THROW(SgdMomentum(b, a, a, 1, kLr, 0, 0.5), contract::Error);
-  EXPECT_THROW(SgdMomentum(a, b, a, 1, kLr, 0, 0.5), contract::Error);
-  EXPECT_THROW(SgdMomentum(a, a, a, 0, kLr, 0, 0.5), contract::Error);
+  EXPECT_THROW(SgdMomentum(b, a, a, 1, kLr, 0, 0.5, false), contract::Error);
+  EXPECT_THROW(SgdMomentum(a, b, a, 1, kLr, 0, 0.5, false), contract::Error);
+  EXPECT_THROW(SgdMomentum(a, a, a, 0, kLr, 0, 0.5, false), contract::Error);
 }
 
 }  // namespace
