@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementation of gpt2_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for torch::optim. The
-// optimizer is LibTorch's own AdamW or SGD; the moments live in its state.
+// Implementation of gpt2_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for the optimizer.
 #include "conformance/engines/torch_eager/gpt2_trainer.h"
 
 #include <ATen/Parallel.h>
@@ -8,19 +7,16 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 
 #include <cmath>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "conformance/contract/error.h"
 #include "conformance/engines/torch_eager/dropout_masks.h"
 #include "conformance/engines/torch_eager/gpt2_model.h"
+#include "conformance/engines/torch_eager/optimizer.h"
 #include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/storage_type.h"
 
@@ -49,75 +45,6 @@ contract::HostTensor ToHost(const std::string& name, const at::Tensor& tensor) {
   return host;
 }
 
-// torch::optim in the terms of docs/semantics.md: a group for each of ours, empty ones included, so that indices agree.
-class Optimizer {
- public:
-  Optimizer(const contract::RunConfig& config, std::vector<std::vector<at::Tensor>> parameters_of_group)
-      : adamw_(config.optimizer == contract::OptimizerKind::kAdamW) {
-    std::vector<torch::optim::OptimizerParamGroup> groups;
-    for (size_t g = 0; g < parameters_of_group.size(); ++g) {
-      groups.emplace_back(std::move(parameters_of_group[g]), OptionsOf(config, static_cast<int64_t>(g)));
-    }
-    if (adamw_) {
-      optimizer_ = std::make_unique<torch::optim::AdamW>(groups, torch::optim::AdamWOptions(config.params.lr));
-    } else {
-      optimizer_ = std::make_unique<torch::optim::SGD>(groups, torch::optim::SGDOptions(config.params.lr));
-    }
-  }
-
-  // What the optimizer would hold after `num_updates` > 0 updates.
-  void Resume(const at::Tensor& parameter, int64_t num_updates, const at::Tensor& moment,
-              const at::Tensor& second_moment) {
-    if (adamw_) {
-      auto state = std::make_unique<torch::optim::AdamWParamState>();
-      state->step(num_updates).exp_avg(moment).exp_avg_sq(second_moment);
-      optimizer_->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
-    } else if (moment.defined()) {
-      auto state = std::make_unique<torch::optim::SGDParamState>();
-      state->momentum_buffer(moment);
-      optimizer_->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
-    }
-  }
-
-  // The betas are AdamW's: a schedule leaves SGD's momentum alone.
-  void Step(const std::vector<double>& rates, const Betas& betas) {
-    for (size_t g = 0; g < rates.size(); ++g) {
-      torch::optim::OptimizerOptions& options = optimizer_->param_groups().at(g).options();
-      options.set_lr(rates[g]);
-      if (adamw_) static_cast<torch::optim::AdamWOptions&>(options).betas({betas.beta1, betas.beta2});
-    }
-    optimizer_->step();
-  }
-
-  // Undefined before the first update.
-  at::Tensor Moment(const at::Tensor& parameter, bool second) const {
-    const auto& states = std::as_const(*optimizer_).state();
-    const auto found = states.find(parameter.unsafeGetTensorImpl());
-    if (found == states.end()) return {};
-    if (!adamw_) return static_cast<const torch::optim::SGDParamState&>(*found->second).momentum_buffer();
-    const auto& state = static_cast<const torch::optim::AdamWParamState&>(*found->second);
-    return second ? state.exp_avg_sq() : state.exp_avg();
-  }
-
- private:
-  // Without what Step sets.
-  std::unique_ptr<torch::optim::OptimizerOptions> OptionsOf(const contract::RunConfig& config, int64_t group) const {
-    const contract::OptimizerParams& params = config.params;
-    const double decay = WeightDecayOf(config, group);
-    if (adamw_) {
-      auto options = std::make_unique<torch::optim::AdamWOptions>(params.lr);
-      options->eps(params.eps).weight_decay(decay);
-      return options;
-    }
-    auto options = std::make_unique<torch::optim::SGDOptions>(params.lr);
-    options->momentum(params.momentum).weight_decay(decay);
-    return options;
-  }
-
-  bool adamw_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
-};
-
 }  // namespace
 
 struct Gpt2Trainer::State {
@@ -125,7 +52,7 @@ struct Gpt2Trainer::State {
       : data(case_data), spec(data.spec.model.gpt2()), storage(data.spec.config.storage) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
-    std::vector<std::vector<at::Tensor>> parameters_of_group(config.groups.size() + 1);
+    ParametersOfGroups parameters_of_group(config.groups.size() + 1);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       const contract::ParameterSpec& parameter = data.parameters[i];
       masters.push_back(ToWide(View(data.real_state[i].master, parameter.shape()), storage));
@@ -133,7 +60,7 @@ struct Gpt2Trainer::State {
       gradients.emplace_back();
       if (!parameter.frozen) parameters_of_group[GroupOf(config, parameter.name)].push_back(masters[i]);
     }
-    optimizer = std::make_unique<Optimizer>(config, std::move(parameters_of_group));
+    optimizer = MakeOptimizer(config, parameters_of_group);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       if (data.parameters[i].frozen || data.num_updates == 0) continue;
       optimizer->Resume(masters[i], data.num_updates, Initial(i, TensorKind::kMoment),

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which optimizer a config asks for. See optimizer.h.
+#include "conformance/engines/torch_eager/optimizer.h"
+
+#include <string>
+
+#include "conformance/contract/error.h"
+
+namespace plumbline::conformance::torch_eager {
+
+// A switch without a default: the compiler names it where it lacks a new kind.
+std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, const ParametersOfGroups& parameters) {
+  using Kind = contract::OptimizerKind;
+  switch (config.optimizer) {
+    case Kind::kAdamW:
+      return MakeLibraryAdamW(config, parameters);
+    case Kind::kSgd:
+      return MakeLibrarySgd(config, parameters);
+    case Kind::kAdam:
+    case Kind::kLion:
+    case Kind::kLamb:
+    case Kind::kModularMomentum:
+    case Kind::kModularSgd:
+      break;
+  }
+  contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: config.optimizer.type is " +
+                                                        std::string(Name(config.optimizer)) +
+                                                        "; allowed in family gpt2: AdamW, SGD");
+}
+
+}  // namespace plumbline::conformance::torch_eager
