@@ -62,7 +62,7 @@ struct Gpt2Trainer::State {
     }
     optimizer = MakeOptimizer(config, parameters_of_group);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
-      if (data.parameters[i].frozen || data.num_updates == 0) continue;
+      if (data.parameters[i].frozen) continue;
       optimizer->Resume(masters[i], data.num_updates, Initial(i, TensorKind::kMoment),
                         Initial(i, TensorKind::kSecondMoment));
     }
