@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW and SGD of torch::optim in the terms of optimizer.h; the moments live in its state. Its headers bring all of
-// LibTorch's C++ front end, in this file only.
+// AdamW, Adam and SGD of torch::optim in the terms of optimizer.h; the moments live in its state. Its headers bring all
+// of LibTorch's C++ front end, in this file only.
+#include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
@@ -35,9 +36,11 @@ const ParamState* StateOf(const torch::optim::Optimizer& optimizer, const at::Te
   return found == states.end() ? nullptr : static_cast<const ParamState*>(found->second.get());
 }
 
-class AdamW : public Optimizer {
+// The library's AdamW or Adam, which differ in where the decay goes.
+template <typename Library, typename Options, typename ParamState>
+class AdamLike : public Optimizer {
  public:
-  AdamW(const contract::RunConfig& config, const ParametersOfGroups& parameters)
+  AdamLike(const contract::RunConfig& config, const ParametersOfGroups& parameters)
       : optimizer_(MakeGroups<Options>(config, parameters, [&](Options& options) { options.eps(config.params.eps); }),
                    Options(config.params.lr)) {}
 
@@ -48,10 +51,10 @@ class AdamW : public Optimizer {
     optimizer_.state()[parameter.unsafeGetTensorImpl()] = std::move(state);
   }
 
-  void Step(const std::vector<double>& rates, const Betas& betas) override {
+  void Step(const std::vector<double>& rates, const std::vector<Betas>& betas) override {
     for (size_t g = 0; g < rates.size(); ++g) {
       auto& options = static_cast<Options&>(optimizer_.param_groups().at(g).options());
-      options.lr(rates[g]).betas({betas.beta1, betas.beta2});
+      options.lr(rates[g]).betas({betas.at(g).beta1, betas.at(g).beta2});
     }
     optimizer_.step();
   }
@@ -63,17 +66,19 @@ class AdamW : public Optimizer {
   }
 
  private:
-  using Options = torch::optim::AdamWOptions;
-  using ParamState = torch::optim::AdamWParamState;
-
-  torch::optim::AdamW optimizer_;
+  Library optimizer_;
 };
+
+using AdamW = AdamLike<torch::optim::AdamW, torch::optim::AdamWOptions, torch::optim::AdamWParamState>;
+using Adam = AdamLike<torch::optim::Adam, torch::optim::AdamOptions, torch::optim::AdamParamState>;
 
 class Sgd : public Optimizer {
  public:
   Sgd(const contract::RunConfig& config, const ParametersOfGroups& parameters)
       : optimizer_(MakeGroups<Options>(config, parameters,
-                                       [&](Options& options) { options.momentum(config.params.momentum); }),
+                                       [&](Options& options) {
+                                         options.momentum(config.params.momentum).nesterov(config.params.nesterov);
+                                       }),
                    Options(config.params.lr)) {}
 
   // The first update takes the gradient for the buffer, whatever the state of a case holds.
@@ -86,7 +91,7 @@ class Sgd : public Optimizer {
   }
 
   // It has no betas: a schedule leaves its momentum alone.
-  void Step(const std::vector<double>& rates, const Betas& /*betas*/) override {
+  void Step(const std::vector<double>& rates, const std::vector<Betas>& /*betas*/) override {
     for (size_t g = 0; g < rates.size(); ++g) optimizer_.param_groups().at(g).options().set_lr(rates[g]);
     optimizer_.step();
   }
@@ -107,6 +112,10 @@ class Sgd : public Optimizer {
 
 std::unique_ptr<Optimizer> MakeLibraryAdamW(const contract::RunConfig& config, const ParametersOfGroups& parameters) {
   return std::make_unique<AdamW>(config, parameters);
+}
+
+std::unique_ptr<Optimizer> MakeLibraryAdam(const contract::RunConfig& config, const ParametersOfGroups& parameters) {
+  return std::make_unique<Adam>(config, parameters);
 }
 
 std::unique_ptr<Optimizer> MakeLibrarySgd(const contract::RunConfig& config, const ParametersOfGroups& parameters) {

@@ -14,9 +14,10 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
   switch (config.optimizer) {
     case Kind::kAdamW:
       return MakeLibraryAdamW(config, parameters);
+    case Kind::kAdam:
+      return MakeLibraryAdam(config, parameters);
     case Kind::kSgd:
       return MakeLibrarySgd(config, parameters);
-    case Kind::kAdam:
     case Kind::kLion:
     case Kind::kLamb:
     case Kind::kModularMomentum:
@@ -25,7 +26,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
   }
   contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: config.optimizer.type is " +
                                                         std::string(Name(config.optimizer)) +
-                                                        "; allowed in family gpt2: AdamW, SGD");
+                                                        "; allowed in family gpt2: AdamW, SGD, Adam");
 }
 
 }  // namespace plumbline::conformance::torch_eager

@@ -31,7 +31,7 @@ class Optimizer {
                       const at::Tensor& second_moment) = 0;
 
   // Of every group its lr and betas.
-  virtual void Step(const std::vector<double>& rates, const Betas& betas) = 0;
+  virtual void Step(const std::vector<double>& rates, const std::vector<Betas>& betas) = 0;
 
   // Undefined before the first update of a parameter that was not resumed, and where there is no such moment.
   virtual at::Tensor Moment(const at::Tensor& parameter, bool second) const = 0;
@@ -40,9 +40,9 @@ class Optimizer {
 // Unsupported if it has not got the config's optimizer.
 std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 
-// The library's AdamW.
+// The library's own.
 std::unique_ptr<Optimizer> MakeLibraryAdamW(const contract::RunConfig& config, const ParametersOfGroups& parameters);
-// The library's SGD.
+std::unique_ptr<Optimizer> MakeLibraryAdam(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 std::unique_ptr<Optimizer> MakeLibrarySgd(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 
 }  // namespace plumbline::conformance::torch_eager

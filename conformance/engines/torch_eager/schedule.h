@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rates and groups of the real families (docs/semantics.md, "One step" and "Schedules"): which group a
-// parameter belongs to, each group's lr at a step, and AdamW's betas. Everything is a function of the step's number:
+// parameter belongs to, each group's lr and betas at a step. Everything is a function of the step's number:
 // nothing here counts calls. Group 0 is the default group, group i is entry i - 1 of param_groups.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Betas {
   friend bool operator==(const Betas&, const Betas&) = default;
 };
 
-// AdamW's betas at `step`, in all groups; bias corrections are made with these.
-Betas BetasAt(const contract::RunConfig& config, int64_t step);
+// The betas of all groups at `step`, for optimizers that have them; bias corrections are made with these.
+std::vector<Betas> BetasAt(const contract::RunConfig& config, int64_t step);
 
 }  // namespace plumbline::conformance::torch_eager
