@@ -84,6 +84,30 @@ TEST(Gpt2Optimizers, AdamByHand) {
              {2 - 0.125 * (1.0 / 3) / (std::sqrt(1.0 / 7) + 0.25), 0.25, 0.0625});
 }
 
+// The sign of the old moment, 1 or 0, after a decay of 1/64 of the weight; the moment shrinks by the group's 3/4.
+TEST(Gpt2Optimizers, LionByHand) {
+  RunConfig config = Config(OptimizerKind::kLion);
+  config.params = {.lr = 0.125, .beta1 = 0.875, .beta2 = 0.9375, .weight_decay = 0.125};
+  config.groups = {{.match = "unused.*", .lr = {}, .weight_decay = {}, .betas = {{0.5, 0.75}}}};
+  for (const int64_t num_updates : {0, 7}) {
+    ExpectNear(AfterAStep(config, {2, 0.25}, num_updates), {2 * (1 - 1.0 / 64) - 0.125, 0.1875});
+    ExpectNear(AfterAStep(config, {2, -1e-30f}, num_updates), {2 * (1 - 1.0 / 64) + 0.125, -0.75e-30});
+    ExpectNear(AfterAStep(config, {2, 0}, num_updates), {2 * (1 - 1.0 / 64), 0});
+  }
+}
+
+// Step 0 has the lower bound of beta1, and 0.99 for beta2, whatever the group says. With a beta1 of 0 the direction is
+// the sign of the gradient alone, which is 0.
+TEST(Gpt2Optimizers, OneCycleMovesTheBetasOfLion) {
+  RunConfig config = Config(OptimizerKind::kLion);
+  config.groups = {{.match = "unused.*", .lr = {}, .weight_decay = {}, .betas = {{0.5, 0.75}}}};
+  config.schedule.kind = contract::Schedule::Kind::kOneCycle;
+  config.schedule.cycle = {.min_lr = 0.25, .max_lr = 0.5, .first_steps = 2, .second_steps = 2, .min_momentum = 0.5};
+  ExpectNear(AfterAStep(config, {2, 0.25}, 0), {1.75, 0.2475});
+  config.schedule.cycle.min_momentum = 0;
+  ExpectNear(AfterAStep(config, {2, 0.25}, 0), {2, 0.2475});
+}
+
 // A whole parameter as a plain loop sees it.
 struct Parameter {
   size_t index;
@@ -204,6 +228,17 @@ Formula AdamFormula(bool decoupled) {
       p -= x.lr * (x.moment[e] / (1 - std::pow(x.beta1, t))) / (std::sqrt(v) + 1e-3);
     }
   };
+}
+
+TEST(Gpt2Optimizers, LionFollowsTheDocument) {
+  ExpectFollows(ConfigWithGroups(OptimizerKind::kLion), [](Parameter& x, const std::vector<double>& gradient, double) {
+    for (size_t e = 0; e < gradient.size(); ++e) {
+      const double direction = x.beta1 * x.moment[e] + (1 - x.beta1) * gradient[e];
+      x.master[e] *= 1 - x.lr * x.decay;
+      if (direction != 0) x.master[e] -= std::copysign(x.lr, direction);
+      x.moment[e] = x.beta2 * x.moment[e] + (1 - x.beta2) * gradient[e];
+    }
+  });
 }
 
 TEST(Gpt2Optimizers, AdamAddsTheDecayToTheGradient) {

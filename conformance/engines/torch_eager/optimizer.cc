@@ -19,6 +19,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
     case Kind::kSgd:
       return MakeLibrarySgd(config, parameters);
     case Kind::kLion:
+      return MakeLion(config, parameters);
     case Kind::kLamb:
     case Kind::kModularMomentum:
     case Kind::kModularSgd:
@@ -26,7 +27,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
   }
   contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: config.optimizer.type is " +
                                                         std::string(Name(config.optimizer)) +
-                                                        "; allowed in family gpt2: AdamW, SGD, Adam");
+                                                        "; allowed in family gpt2: AdamW, SGD, Adam, Lion");
 }
 
 }  // namespace plumbline::conformance::torch_eager

@@ -44,5 +44,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
 std::unique_ptr<Optimizer> MakeLibraryAdamW(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 std::unique_ptr<Optimizer> MakeLibraryAdam(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 std::unique_ptr<Optimizer> MakeLibrarySgd(const contract::RunConfig& config, const ParametersOfGroups& parameters);
+// Of tensor operations.
+std::unique_ptr<Optimizer> MakeLion(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 
 }  // namespace plumbline::conformance::torch_eager
