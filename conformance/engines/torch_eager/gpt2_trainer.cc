@@ -58,6 +58,7 @@ struct Gpt2Trainer::State {
       masters.push_back(ToWide(View(data.real_state[i].master, parameter.shape()), storage));
       weights.push_back(Leaf(i));
       gradients.emplace_back();
+      clipped.push_back(IsClipped(config, parameter.name));
       if (!parameter.frozen) parameters_of_group[GroupOf(config, parameter.name)].push_back(masters[i]);
     }
     optimizer = MakeOptimizer(config, parameters_of_group);
@@ -109,14 +110,26 @@ struct Gpt2Trainer::State {
     return masks;
   }
 
-  // Over all trained parameters. The squares are summed in fp64, where those of fp32 numbers cannot overflow: the norm
-  // is finite exactly if every gradient is.
+  // Over all trained parameters but exempt ones, which count only where they are not finite. The squares are summed in
+  // fp64, where those of fp32 numbers cannot overflow: the norm is finite exactly if every gradient is.
   double GradientNorm() const {
     double sum = 0;
-    for (const at::Tensor& gradient : gradients) {
-      if (gradient.defined()) sum += gradient.to(at::kDouble).square().sum().item<double>();
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      const auto squares = gradients[i].to(at::kDouble).square().sum().item<double>();
+      if (clipped[i] || !std::isfinite(squares)) sum += squares;
     }
     return std::sqrt(sum);
+  }
+
+  // Gives the optimizer its gradients.
+  void Clip(double norm) {
+    const double factor = data.spec.config.gradient_clipping / (norm + 1e-6);
+    const bool clips = data.spec.config.gradient_clipping > 0 && factor < 1;
+    for (size_t i = 0; i < masters.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      masters[i].mutable_grad() = clips && clipped[i] ? gradients[i] * factor : gradients[i];
+    }
   }
 
   const contract::CaseData& data;
@@ -128,6 +141,7 @@ struct Gpt2Trainer::State {
   std::vector<at::Tensor> masters;
   std::vector<at::Tensor> weights;    // leaves
   std::vector<at::Tensor> gradients;  // before clipping; undefined for frozen parameters
+  std::vector<bool> clipped;          // false: exempt
 };
 
 Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : state_(std::make_unique<State>(data)) {}
@@ -195,12 +209,7 @@ contract::RealStep Gpt2Trainer::Update(int64_t step) {
   report.gradient_norm = state.GradientNorm();
   report.skipped = !std::isfinite(report.gradient_norm);
   if (report.skipped) return report;
-  const double factor = config.gradient_clipping / (report.gradient_norm + 1e-6);
-  const bool clips = config.gradient_clipping > 0 && factor < 1;
-  for (size_t i = 0; i < state.masters.size(); ++i) {
-    const at::Tensor& gradient = state.gradients[i];
-    if (gradient.defined()) state.masters[i].mutable_grad() = clips ? gradient * factor : gradient;
-  }
+  state.Clip(report.gradient_norm);
   state.optimizer->Step(report.lr, BetasAt(config, step));
   for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
   return report;

@@ -133,6 +133,11 @@ double WeightDecayOf(const RunConfig& config, int64_t group) {
   return config.groups.at(group - 1).weight_decay.value_or(config.params.weight_decay);
 }
 
+bool IsClipped(const RunConfig& config, const std::string& parameter) {
+  const int64_t group = GroupOf(config, parameter);
+  return group == 0 || config.groups.at(group - 1).clip;
+}
+
 bool SetsOneRate(const Schedule& schedule) {
   switch (schedule.kind) {
     case Kind::kConstant:
