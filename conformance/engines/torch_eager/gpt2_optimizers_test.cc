@@ -108,6 +108,47 @@ TEST(Gpt2Optimizers, OneCycleMovesTheBetasOfLion) {
   ExpectNear(AfterAStep(config, {2, 0.25}, 0), {2, 0.2475});
 }
 
+// With the betas of the group, 1/2 and 3/4, and t = 2: m becomes 1/4 and v 3/64, whose corrections divide by 3/4 and
+// 7/16.
+constexpr double kLambMoment = 0.25;
+constexpr double kLambSecondMoment = 3.0 / 64;
+
+RunConfig LambConfig(double min_coeff, double max_coeff) {
+  RunConfig config = Config(OptimizerKind::kLamb);
+  config.params = {.lr = 0.125, .beta1 = 0.875, .beta2 = 0.9375, .eps = 0.25, .weight_decay = 0.125};
+  config.params.min_coeff = min_coeff;
+  config.params.max_coeff = max_coeff;
+  config.groups = {{.match = "unused.*", .lr = {}, .weight_decay = {}, .betas = {{0.5, 0.75}}}};
+  return config;
+}
+
+// u of a weight of p.
+double LambStep(double p) { return (1.0 / 3) / (std::sqrt(3.0 / 28) + 0.25) + 0.125 * p; }
+
+void ExpectLamb(double p, double min_coeff, double max_coeff, double expected) {
+  ExpectNear(AfterAStep(LambConfig(min_coeff, max_coeff), {p, 0.5, 0.0625}, 1),
+             {expected, kLambMoment, kLambSecondMoment});
+}
+
+// All elements are alike, so the ratio is |p| / |u|: a step is lr |p|, whatever u is.
+TEST(Gpt2Optimizers, LambByHand) {
+  ASSERT_GT(2 / LambStep(2), 2.25);
+  ASSERT_LT(2 / LambStep(2), 2.5);
+  ExpectLamb(2, 0.01, 10, 2 - 0.125 * 2);
+  ExpectLamb(2, 0.01, 2.25, 2 - 0.125 * 2.25 * LambStep(2));
+  ExpectLamb(2, 2.5, 10, 2 - 0.125 * 2.5 * LambStep(2));
+}
+
+// The ratio is 1 then, even where the limits do not allow it.
+TEST(Gpt2Optimizers, LambHasNoRatioWhereANormIsZero) {
+  ExpectLamb(0, 0.01, 10, -0.125 * LambStep(0));
+  ExpectLamb(0, 4, 10, -0.125 * LambStep(0));
+  ExpectNear(AfterAStep(LambConfig(4, 10), {0, 0, 0}, 1), {0, 0, 0});
+  RunConfig no_decay = LambConfig(4, 10);
+  no_decay.params.weight_decay = 0;
+  ExpectNear(AfterAStep(no_decay, {2, 0, 0.0625}, 1), {2, 0, kLambSecondMoment});
+}
+
 // A whole parameter as a plain loop sees it.
 struct Parameter {
   size_t index;
@@ -228,6 +269,36 @@ Formula AdamFormula(bool decoupled) {
       p -= x.lr * (x.moment[e] / (1 - std::pow(x.beta1, t))) / (std::sqrt(v) + 1e-3);
     }
   };
+}
+
+double Norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+// With limits that some parameters reach.
+TEST(Gpt2Optimizers, LambFollowsTheDocument) {
+  RunConfig config = ConfigWithGroups(OptimizerKind::kLamb);
+  config.params.min_coeff = 0.125;
+  config.params.max_coeff = 1.5;
+  int num_low = 0, num_between = 0, num_high = 0;
+  ExpectFollows(config, [&](Parameter& x, const std::vector<double>& gradient, double t) {
+    std::vector<double> u;
+    for (size_t e = 0; e < gradient.size(); ++e) {
+      x.moment[e] = x.beta1 * x.moment[e] + (1 - x.beta1) * gradient[e];
+      x.second_moment[e] = x.beta2 * x.second_moment[e] + (1 - x.beta2) * gradient[e] * gradient[e];
+      const double v = x.second_moment[e] / (1 - std::pow(x.beta2, t));
+      u.push_back(x.moment[e] / (1 - std::pow(x.beta1, t)) / (std::sqrt(v) + 1e-3) + x.decay * x.master[e]);
+    }
+    const double ratio = Norm(x.master) / Norm(u);
+    const double limited = ratio < 0.125 ? 0.125 : ratio > 1.5 ? 1.5 : ratio;
+    ++(limited > ratio ? num_low : limited < ratio ? num_high : num_between);
+    for (size_t e = 0; e < gradient.size(); ++e) x.master[e] -= x.lr * limited * u[e];
+  });
+  EXPECT_GT(num_low, 0);
+  EXPECT_GT(num_between, 0);
+  EXPECT_GT(num_high, 0);
 }
 
 TEST(Gpt2Optimizers, LionFollowsTheDocument) {

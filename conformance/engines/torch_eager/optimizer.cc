@@ -21,13 +21,14 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
     case Kind::kLion:
       return MakeLion(config, parameters);
     case Kind::kLamb:
+      return MakeLamb(config, parameters);
     case Kind::kModularMomentum:
     case Kind::kModularSgd:
       break;
   }
   contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: config.optimizer.type is " +
                                                         std::string(Name(config.optimizer)) +
-                                                        "; allowed in family gpt2: AdamW, SGD, Adam, Lion");
+                                                        "; allowed in family gpt2: AdamW, SGD, Adam, Lion, Lamb");
 }
 
 }  // namespace plumbline::conformance::torch_eager

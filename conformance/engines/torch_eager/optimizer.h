@@ -46,5 +46,6 @@ std::unique_ptr<Optimizer> MakeLibraryAdam(const contract::RunConfig& config, co
 std::unique_ptr<Optimizer> MakeLibrarySgd(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 // Of tensor operations.
 std::unique_ptr<Optimizer> MakeLion(const contract::RunConfig& config, const ParametersOfGroups& parameters);
+std::unique_ptr<Optimizer> MakeLamb(const contract::RunConfig& config, const ParametersOfGroups& parameters);
 
 }  // namespace plumbline::conformance::torch_eager

@@ -118,7 +118,7 @@ contract::EngineDescription Describe() {
   description.batch = true;
   description.families = {"exact", "gpt2"};
   description.dtypes = {"fp64", "fp32", "bf16", "fp16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
   description.features = {"dropout", "grouped_heads", "dump", "deterministic"};
