@@ -5,17 +5,20 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "conformance/contract/error.h"
 #include "conformance/engines/torch_eager/dropout_masks.h"
 #include "conformance/engines/torch_eager/gpt2_model.h"
+#include "conformance/engines/torch_eager/history_clipping.h"
 #include "conformance/engines/torch_eager/optimizer.h"
 #include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/storage_type.h"
@@ -45,11 +48,38 @@ contract::HostTensor ToHost(const std::string& name, const at::Tensor& tensor) {
   return host;
 }
 
+// The norm of each unit of a parameter, in fp64, and in a shape that broadcasts to the parameter's.
+at::Tensor UnitNorms(const at::Tensor& x, contract::UnitShape units) {
+  const at::Tensor squares = x.to(at::kDouble).square();
+  switch (units) {
+    case contract::UnitShape::kWhole:
+      return squares.sum().sqrt();
+    case contract::UnitShape::kRows:
+      return squares.sum(/*dim=*/1, /*keepdim=*/true).sqrt();
+    case contract::UnitShape::kColumns:
+      return squares.sum(/*dim=*/0, /*keepdim=*/true).sqrt();
+  }
+  contract::Fail(contract::ErrorCode::kInternal, "a shape of units without a norm");
+}
+
+// Source: Brock et al. 2021, "High-Performance Large-Scale Image Recognition Without Normalization", eq. 3.
+at::Tensor ClippedUnits(const contract::AdaptiveClipping& clipping, contract::UnitShape units,
+                        const at::Tensor& gradient, const at::Tensor& master) {
+  const at::Tensor norms = UnitNorms(gradient, units);
+  const at::Tensor limits = UnitNorms(master, units).clamp_min(clipping.eps) * clipping.ratio;
+  // A factor of 1 keeps the bits of units that are within their limits.
+  const at::Tensor factors = at::where(norms > limits, limits / norms, 1.0);
+  return gradient * factors.to(gradient.scalar_type());
+}
+
 }  // namespace
 
 struct Gpt2Trainer::State {
   explicit State(const contract::CaseData& case_data)
-      : data(case_data), spec(data.spec.model.gpt2()), storage(data.spec.config.storage) {
+      : data(case_data),
+        spec(data.spec.model.gpt2()),
+        storage(data.spec.config.storage),
+        norm_history(data.norm_history) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
     ParametersOfGroups parameters_of_group(config.groups.size() + 1);
@@ -122,13 +152,33 @@ struct Gpt2Trainer::State {
     return std::sqrt(sum);
   }
 
+  // What clipping by a norm of the whole multiplies gradients by if it is below 1.
+  double ClippingFactor(double norm) const {
+    const contract::RunConfig& config = data.spec.config;
+    double largest = config.gradient_clipping;
+    if (contract::HasNormHistory(config)) {
+      const std::optional<double> threshold = Threshold(config.adaptive_clipping, norm_history);
+      if (!threshold) return 1;
+      largest = *threshold;
+    } else if (largest == 0) {
+      return 1;
+    }
+    return largest / (norm + 1e-6);
+  }
+
+  at::Tensor Clipped(size_t i, double factor) const {
+    const contract::AdaptiveClipping& clipping = data.spec.config.adaptive_clipping;
+    if (clipping.kind == contract::AdaptiveClipping::Kind::kUnit) {
+      return ClippedUnits(clipping, data.parameters[i].units, gradients[i], masters[i]);
+    }
+    return factor < 1 ? gradients[i] * factor : gradients[i];
+  }
+
   // Gives the optimizer its gradients.
   void Clip(double norm) {
-    const double factor = data.spec.config.gradient_clipping / (norm + 1e-6);
-    const bool clips = data.spec.config.gradient_clipping > 0 && factor < 1;
+    const double factor = ClippingFactor(norm);
     for (size_t i = 0; i < masters.size(); ++i) {
-      if (!gradients[i].defined()) continue;
-      masters[i].mutable_grad() = clips && clipped[i] ? gradients[i] * factor : gradients[i];
+      if (gradients[i].defined()) masters[i].mutable_grad() = clipped[i] ? Clipped(i, factor) : gradients[i];
     }
   }
 
@@ -138,6 +188,7 @@ struct Gpt2Trainer::State {
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor loss;
   bool begins_sum = true;
+  contract::NormHistory norm_history;  // of clipping by history
   std::vector<at::Tensor> masters;
   std::vector<at::Tensor> weights;    // leaves
   std::vector<at::Tensor> gradients;  // before clipping; undefined for frozen parameters
@@ -208,10 +259,17 @@ contract::RealStep Gpt2Trainer::Update(int64_t step) {
   report.lr = LearningRates(config, step);
   report.gradient_norm = state.GradientNorm();
   report.skipped = !std::isfinite(report.gradient_norm);
-  if (report.skipped) return report;
-  state.Clip(report.gradient_norm);
-  state.optimizer->Step(report.lr, BetasAt(config, step));
-  for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
+  if (!report.skipped) {
+    state.Clip(report.gradient_norm);
+    state.optimizer->Step(report.lr, BetasAt(config, step));
+    for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
+  }
+  if (contract::HasNormHistory(config)) {
+    if (!report.skipped) {
+      state.norm_history = WithNorm(config.adaptive_clipping, state.norm_history, report.gradient_norm);
+    }
+    report.norm_history = state.norm_history;
+  }
   return report;
 }
 

@@ -121,7 +121,7 @@ contract::EngineDescription Describe() {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump", "deterministic"};
+  description.features = {"dropout", "grouped_heads", "dump", "deterministic", "unit_clipping", "norm_history"};
   return description;
 }
 
