@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain PyTorch under DistributedDataParallel (Gloo, a process a rank) as an engine of the protocol: gpt2 in fp32, written
-from the documents alone. It declines bf16, fp16, schedules other than WarmupLR, ZeRO over ranks, checkpoints and phase marks."""
+"""Plain PyTorch under DistributedDataParallel (Gloo, a process a rank) as an engine of the protocol: gpt2 in fp32, from the
+documents alone. Declines bf16, fp16, schedules but WarmupLR, exempt groups, ZeRO over ranks, checkpoints and phase marks."""
 import contextlib, ctypes, datetime, fnmatch, json, math, os, pathlib, sys, traceback
 import torch, torch.distributed as distributed, torch.nn as nn
 
@@ -69,8 +69,7 @@ def write_tensors(path, tensors):
     header, end = {}, 0
     for name, tensor in tensors.items():
         header[name] = {"dtype": "F32", "shape": [tensor.numel()], "data_offsets": [end, end := end + tensor.nbytes]}
-    text = json.dumps(header).encode()
-    data = b"".join(ctypes.string_at(tensor.data_ptr(), tensor.nbytes) for tensor in tensors.values())
+    text, data = json.dumps(header).encode(), b"".join(ctypes.string_at(t.data_ptr(), t.nbytes) for t in tensors.values())
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 def mix(x):  # the right shift must be made unsigned
@@ -158,6 +157,7 @@ def run_case(case_dir, out_dir, rank, world):
              **{key: config.get(key, {}).get("enabled") for key in ("bf16", "fp16")},
              "ZeRO over ranks": world > 1 and config["zero_optimization"]["stage"],
              "schedule": config.get("scheduler", {}).get("type", "WarmupLR") != "WarmupLR",
+             "param_groups.clip": any(not entry.get("clip", True) for entry in config.get("param_groups", [])),
              **{"config." + key: key not in CONFIG for key in config},
              **{key: case.get(key) for key in ("save_steps", "resume", "perturbation", "phase_marks")}}
     for what in (what for what, is_asked in asked.items() if is_asked): raise Unsupported(what)

@@ -32,8 +32,10 @@ SMALL = {"layers": 1, "width": 4, "heads": 2, "positions": 3, "hidden": 5, "voca
 ODD = {"layers": 2, "width": 6, "heads": 3, "positions": 5, "hidden": 7, "vocab": 11}
 SGD = {"type": "SGD", "params": {"lr": 0.5}}
 MOMENTUM = {"type": "SGD", "params": {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}}
+NESTEROV = {"type": "SGD", "params": {**MOMENTUM["params"], "nesterov": True}}
 ADAMW = {"type": "AdamW", "params": {"lr": 0.02, "betas": [0.8, 0.95], "eps": 1e-6, "weight_decay": 0.1}}
 GROUPS = [{"match": "*.bias", "weight_decay": 0}, {"match": "layers.*", "lr": 0.04}, {"match": "*.weight", "weight_decay": 0.2}]
+BETAS = [0.5, 0.75]  # of the first group, where the optimizer has betas
 WARMUP = {"type": "WarmupLR", "params": {"warmup_min_lr": 0.01, "warmup_num_steps": 5, "warmup_type": "log"}}
 
 
@@ -261,10 +263,12 @@ class Formulas(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = Folder(cls.addClassCleanup)
         cls.planned = {("finite", name): (case(SMALL, SGD, batch=3, model_extra=extra), cls.enlarge) for name, extra in cls.FINITE.items()}
-        adamw = case(ODD, ADAMW, steps=2, first_step=6, param_groups=GROUPS, scheduler=WARMUP, gradient_clipping=0.05)
+        groups = [{**GROUPS[0], "betas": BETAS}, *GROUPS[1:]]
+        adamw = case(ODD, ADAMW, steps=2, first_step=6, param_groups=groups, scheduler=WARMUP, gradient_clipping=0.05)
         cls.planned["adamw"] = (adamw, cls.inject(4))
-        sgd = case(ODD, MOMENTUM, steps=3, first_step=2, param_groups=GROUPS, gradient_clipping=0.05)
-        cls.planned |= {("sgd", updates): (sgd, cls.inject(updates)) for updates in (0, 1)}
+        for name, optimizer in (("sgd", MOMENTUM), ("nesterov", NESTEROV)):
+            sgd = case(ODD, optimizer, steps=3, first_step=2, param_groups=GROUPS, gradient_clipping=0.05)
+            cls.planned |= {(name, updates): (sgd, cls.inject(updates)) for updates in (0, 1)}
         for name, optimizer in (("AdamW", ADAMW), ("momentum", MOMENTUM), ("SGD", SGD)):
             spec = case(ODD, optimizer, steps=4, scheduler=WARMUP, gradient_clipping=0.05)
             cls.planned["skip", name] = (spec, cls.poison)
@@ -333,21 +337,23 @@ class Formulas(unittest.TestCase):
 
     @staticmethod
     def group_of(name):
-        """The place of its group in `lr`, and its weight decay: GROUPS, and the optimizers' decay of 0.1, read by a person."""
-        return (1, 0.0) if name.endswith(".bias") else (2, 0.1) if name.startswith("layers.") else (3, 0.2)
+        """The place of its group in `lr`, its weight decay, and its betas: GROUPS and the optimizers, read by a person."""
+        if name.endswith(".bias"):
+            return 1, 0.0, (0.5, 0.75)
+        return (2, 0.1, (0.8, 0.95)) if name.startswith("layers.") else (3, 0.2, (0.8, 0.95))
 
     def check_steps(self, key, formula):
-        """`formula(before, gradient, m, v, lr, decay, step index)` gives the new weight; each step starts from the dump before."""
+        """`formula(before, gradient, m, v, lr, decay, betas, step index)` gives the new weight; each step starts from the dump before."""
         before, steps = self.states(key)
         for index, (record, dump) in enumerate(steps):
             scale = 0.05 / (record["gradient_norm"] + 1e-6)
             self.assertLess(scale, 0.9)  # clipping is reached
             for name in (name.removeprefix("master/") for name in dump if name.startswith("master/")):
-                place, decay = self.group_of(name)
+                place, decay, betas = self.group_of(name)
                 gradient, m = dump["gradient/" + name], before["moment/" + name]
                 v = before.get("second_moment/" + name, m)
                 for i, (p, after) in enumerate(zip(before["master/" + name], dump["master/" + name], strict=True)):
-                    expected = formula(p, gradient[i] * scale, m[i], v[i], record["lr"][place], decay, index)
+                    expected = formula(p, gradient[i] * scale, m[i], v[i], record["lr"][place], decay, betas, index)
                     # A few roundings of numbers of the sizes of the weight and of the update.
                     self.assertLessEqual(abs(after - expected), 8 * 2.0**-24 * (abs(p) + abs(expected - p)), (name, i, index))
             before = dump
@@ -356,23 +362,24 @@ class Formulas(unittest.TestCase):
         _, [(record, _), _] = self.states("adamw")
         # Five steps after the first: the end of the warm-up, whose highest lr is the optimizer's, 0.02. Group 2 asks for 0.04.
         self.assertLessEqual(difference(record["lr"], [0.02, 0.02, 0.04, 0.02]), 2.0**-50)
-        (beta1, beta2), eps = ADAMW["params"]["betas"], ADAMW["params"]["eps"]
+        eps = ADAMW["params"]["eps"]
 
-        def formula(p, g, m, v, lr, decay, index):
-            t = 4 + index + 1
+        def formula(p, g, m, v, lr, decay, betas, index):
+            (beta1, beta2), t = betas, 4 + index + 1
             m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
             return p * (1 - lr * decay) - lr * (m / (1 - beta1**t)) / (math.sqrt(v / (1 - beta2**t)) + eps)
         self.check_steps("adamw", formula)
 
     def test_sgd_updates_by_the_documented_formula_and_its_first_update_ignores_the_buffer(self):
-        for updates in (0, 1):
-            _, [(record, _), *_] = self.states(("sgd", updates))
+        for name, updates in (("sgd", 0), ("sgd", 1), ("nesterov", 0), ("nesterov", 1)):
+            _, [(record, _), *_] = self.states((name, updates))
             self.assertEqual(record["lr"], [0.1, 0.1, 0.04, 0.1])
 
-            def formula(p, g, b, _, lr, decay, index):
+            def formula(p, g, b, _, lr, decay, __, index):
                 g += decay * p
-                return p - lr * (g if updates + index == 0 else 0.9 * b + g)
-            self.check_steps(("sgd", updates), formula)
+                b = g if updates + index == 0 else 0.9 * b + g
+                return p - lr * (g + 0.9 * b if name == "nesterov" else b)
+            self.check_steps((name, updates), formula)
 
     def test_a_gradient_that_is_not_finite_skips_the_step_but_not_the_schedule(self):
         for name in ("AdamW", "momentum", "SGD"):
@@ -413,9 +420,15 @@ class Protocol(unittest.TestCase):
             ({"config": {**good["config"], "fp64": {"enabled": True}}}, "config.fp64"),
             ({"config": {**good["config"], "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9}}}},
              "schedule"),
+            ({"config": {**good["config"], "param_groups": [{"match": "no*"}, {"match": "*.bias", "clip": False}]}},
+             "param_groups.clip"),
             ({"save_steps": [0]}, "save_steps"),
             ({"phase_marks": True}, "phase_marks"),
         ]
+        for kind, params in (("Adam", {"adam_w_mode": False}), ("Lion", {}), ("Lamb", {})):
+            asked.append(({"config": {**good["config"], "optimizer": {"type": kind, "params": params}}}, "optimizer " + kind))
+        for kind in ("unit", "history"):
+            asked.append(({"config": {**good["config"], "adaptive_clipping": {"type": kind}}}, "config.adaptive_clipping"))
         broken = self.folder.write(good)
         (broken / "weights.safetensors").unlink()
         cases = [self.folder.write({**good, **change}) for change, _ in asked] + [broken, self.folder.write(good)]

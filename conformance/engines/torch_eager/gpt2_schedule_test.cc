@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
-#include "conformance/contract/tensor_file.h"
+#include "conformance/engines/torch_eager/gpt2_test_run.h"
 #include "conformance/engines/torch_eager/gpt2_trainer.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
@@ -60,13 +59,6 @@ CaseData CaseWithASkippedStep(OptimizerKind optimizer) {
   return data;
 }
 
-std::vector<double> Doubles(const contract::HostTensor& tensor) {
-  std::vector<double> values(tensor.numel());
-  EXPECT_EQ(tensor.dtype, contract::DType::kF64);
-  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
-  return values;
-}
-
 // One element as a plain loop sees it.
 struct Element {
   size_t parameter;
@@ -86,12 +78,6 @@ std::vector<Element> SomeElements(const CaseData& data) {
     elements.push_back({p, index, bias ? 2.0 : 1.0, bias ? 0.0 : 0.5, data.real_state[p].master[index], 0, 0});
   }
   return elements;
-}
-
-contract::RealStep Step(Gpt2Trainer& trainer, int64_t step) {
-  trainer.Forward(step, 0);
-  trainer.Backward();
-  return trainer.Update(step);
 }
 
 void ExpectValue(const Gpt2Trainer& trainer, TensorKind kind, const Element& element, double expected, int64_t step) {
@@ -114,7 +100,7 @@ TEST(Gpt2Schedule, AdamWUnderOneCycleFollowsTheDocument) {
   std::vector<Element> elements = SomeElements(data);
   double t = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
-    const contract::RealStep report = Step(trainer, step);
+    const contract::RealStep report = TrainStep(trainer, data, step);
     ASSERT_EQ(report.lr.size(), 2u);
     EXPECT_DOUBLE_EQ(report.lr[0], kRates[step]) << step;
     EXPECT_DOUBLE_EQ(report.lr[1], 2 * kRates[step]) << step;
@@ -137,7 +123,7 @@ TEST(Gpt2Schedule, SgdUnderOneCycleKeepsItsMomentum) {
   Gpt2Trainer trainer(data);
   std::vector<Element> elements = SomeElements(data);
   for (int64_t step = 0; step < kSteps; ++step) {
-    const contract::RealStep report = Step(trainer, step);
+    const contract::RealStep report = TrainStep(trainer, data, step);
     EXPECT_DOUBLE_EQ(report.lr.at(0), kRates[step]) << step;
     EXPECT_EQ(report.skipped, step == kSkipped) << step;
     for (Element& element : elements) {
@@ -162,7 +148,7 @@ TEST(Gpt2Schedule, AResumedCaseIsWhereItsFirstStepIs) {
     std::fill(state.second_moment.begin(), state.second_moment.end(), 0.125f);
   }
   Gpt2Trainer trainer(data);
-  EXPECT_DOUBLE_EQ(Step(trainer, 4).lr.at(0), kRates[4]);
+  EXPECT_DOUBLE_EQ(TrainStep(trainer, data, 4).lr.at(0), kRates[4]);
   for (Element& element : SomeElements(data)) {
     element.moment = 0.25;
     element.second_moment = 0.125;

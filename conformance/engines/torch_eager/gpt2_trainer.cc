@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementation of gpt2_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for torch::optim. The
-// optimizer is LibTorch's own AdamW or SGD; the moments live in its state.
+// Implementation of gpt2_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for the optimizer.
 #include "conformance/engines/torch_eager/gpt2_trainer.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string>
-#include <utility>
 
 #include "conformance/contract/error.h"
 #include "conformance/engines/torch_eager/dropout_masks.h"
 #include "conformance/engines/torch_eager/gpt2_model.h"
+#include "conformance/engines/torch_eager/history_clipping.h"
+#include "conformance/engines/torch_eager/optimizer.h"
 #include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/storage_type.h"
 
@@ -49,93 +48,52 @@ contract::HostTensor ToHost(const std::string& name, const at::Tensor& tensor) {
   return host;
 }
 
-// torch::optim in the terms of docs/semantics.md: a group for each of ours, empty ones included, so that indices agree.
-class Optimizer {
- public:
-  Optimizer(const contract::RunConfig& config, std::vector<std::vector<at::Tensor>> parameters_of_group)
-      : adamw_(config.optimizer == contract::OptimizerKind::kAdamW) {
-    std::vector<torch::optim::OptimizerParamGroup> groups;
-    for (size_t g = 0; g < parameters_of_group.size(); ++g) {
-      groups.emplace_back(std::move(parameters_of_group[g]), OptionsOf(config, static_cast<int64_t>(g)));
-    }
-    if (adamw_) {
-      optimizer_ = std::make_unique<torch::optim::AdamW>(groups, torch::optim::AdamWOptions(config.params.lr));
-    } else {
-      optimizer_ = std::make_unique<torch::optim::SGD>(groups, torch::optim::SGDOptions(config.params.lr));
-    }
+// The norm of each unit of a parameter, in fp64, and in a shape that broadcasts to the parameter's.
+at::Tensor UnitNorms(const at::Tensor& x, contract::UnitShape units) {
+  const at::Tensor squares = x.to(at::kDouble).square();
+  switch (units) {
+    case contract::UnitShape::kWhole:
+      return squares.sum().sqrt();
+    case contract::UnitShape::kRows:
+      return squares.sum(/*dim=*/1, /*keepdim=*/true).sqrt();
+    case contract::UnitShape::kColumns:
+      return squares.sum(/*dim=*/0, /*keepdim=*/true).sqrt();
   }
+  contract::Fail(contract::ErrorCode::kInternal, "a shape of units without a norm");
+}
 
-  // What the optimizer would hold after `num_updates` > 0 updates.
-  void Resume(const at::Tensor& parameter, int64_t num_updates, const at::Tensor& moment,
-              const at::Tensor& second_moment) {
-    if (adamw_) {
-      auto state = std::make_unique<torch::optim::AdamWParamState>();
-      state->step(num_updates).exp_avg(moment).exp_avg_sq(second_moment);
-      optimizer_->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
-    } else if (moment.defined()) {
-      auto state = std::make_unique<torch::optim::SGDParamState>();
-      state->momentum_buffer(moment);
-      optimizer_->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
-    }
-  }
-
-  // The betas are AdamW's: a schedule leaves SGD's momentum alone.
-  void Step(const std::vector<double>& rates, const Betas& betas) {
-    for (size_t g = 0; g < rates.size(); ++g) {
-      torch::optim::OptimizerOptions& options = optimizer_->param_groups().at(g).options();
-      options.set_lr(rates[g]);
-      if (adamw_) static_cast<torch::optim::AdamWOptions&>(options).betas({betas.beta1, betas.beta2});
-    }
-    optimizer_->step();
-  }
-
-  // Undefined before the first update.
-  at::Tensor Moment(const at::Tensor& parameter, bool second) const {
-    const auto& states = std::as_const(*optimizer_).state();
-    const auto found = states.find(parameter.unsafeGetTensorImpl());
-    if (found == states.end()) return {};
-    if (!adamw_) return static_cast<const torch::optim::SGDParamState&>(*found->second).momentum_buffer();
-    const auto& state = static_cast<const torch::optim::AdamWParamState&>(*found->second);
-    return second ? state.exp_avg_sq() : state.exp_avg();
-  }
-
- private:
-  // Without what Step sets.
-  std::unique_ptr<torch::optim::OptimizerOptions> OptionsOf(const contract::RunConfig& config, int64_t group) const {
-    const contract::OptimizerParams& params = config.params;
-    const double decay = WeightDecayOf(config, group);
-    if (adamw_) {
-      auto options = std::make_unique<torch::optim::AdamWOptions>(params.lr);
-      options->eps(params.eps).weight_decay(decay);
-      return options;
-    }
-    auto options = std::make_unique<torch::optim::SGDOptions>(params.lr);
-    options->momentum(params.momentum).weight_decay(decay);
-    return options;
-  }
-
-  bool adamw_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
-};
+// Source: Brock et al. 2021, "High-Performance Large-Scale Image Recognition Without Normalization", eq. 3.
+at::Tensor ClippedUnits(const contract::AdaptiveClipping& clipping, contract::UnitShape units,
+                        const at::Tensor& gradient, const at::Tensor& master) {
+  const at::Tensor norms = UnitNorms(gradient, units);
+  const at::Tensor limits = UnitNorms(master, units).clamp_min(clipping.eps) * clipping.ratio;
+  // A factor of 1 keeps the bits of units that are within their limits.
+  const at::Tensor factors = at::where(norms > limits, limits / norms, 1.0);
+  return gradient * factors.to(gradient.scalar_type());
+}
 
 }  // namespace
 
 struct Gpt2Trainer::State {
   explicit State(const contract::CaseData& case_data)
-      : data(case_data), spec(data.spec.model.gpt2()), storage(data.spec.config.storage) {
+      : data(case_data),
+        spec(data.spec.model.gpt2()),
+        storage(data.spec.config.storage),
+        norm_history(data.norm_history) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
-    std::vector<std::vector<at::Tensor>> parameters_of_group(config.groups.size() + 1);
+    ParametersOfGroups parameters_of_group(config.groups.size() + 1);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       const contract::ParameterSpec& parameter = data.parameters[i];
       masters.push_back(ToWide(View(data.real_state[i].master, parameter.shape()), storage));
       weights.push_back(Leaf(i));
       gradients.emplace_back();
+      clipped.push_back(IsClipped(config, parameter.name));
       if (!parameter.frozen) parameters_of_group[GroupOf(config, parameter.name)].push_back(masters[i]);
     }
-    optimizer = std::make_unique<Optimizer>(config, std::move(parameters_of_group));
+    optimizer = MakeOptimizer(config, parameters_of_group);
     for (size_t i = 0; i < data.parameters.size(); ++i) {
-      if (data.parameters[i].frozen || data.num_updates == 0) continue;
+      if (data.parameters[i].frozen) continue;
       optimizer->Resume(masters[i], data.num_updates, Initial(i, TensorKind::kMoment),
                         Initial(i, TensorKind::kSecondMoment));
     }
@@ -182,14 +140,46 @@ struct Gpt2Trainer::State {
     return masks;
   }
 
-  // Over all trained parameters. The squares are summed in fp64, where those of fp32 numbers cannot overflow: the norm
-  // is finite exactly if every gradient is.
+  // Over all trained parameters but exempt ones, which count only where they are not finite. The squares are summed in
+  // fp64, where those of fp32 numbers cannot overflow: the norm is finite exactly if every gradient is.
   double GradientNorm() const {
     double sum = 0;
-    for (const at::Tensor& gradient : gradients) {
-      if (gradient.defined()) sum += gradient.to(at::kDouble).square().sum().item<double>();
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      const auto squares = gradients[i].to(at::kDouble).square().sum().item<double>();
+      if (clipped[i] || !std::isfinite(squares)) sum += squares;
     }
     return std::sqrt(sum);
+  }
+
+  // What clipping by a norm of the whole multiplies gradients by if it is below 1.
+  double ClippingFactor(double norm) const {
+    const contract::RunConfig& config = data.spec.config;
+    double largest = config.gradient_clipping;
+    if (contract::HasNormHistory(config)) {
+      const std::optional<double> threshold = Threshold(config.adaptive_clipping, norm_history);
+      if (!threshold) return 1;
+      largest = *threshold;
+    } else if (largest == 0) {
+      return 1;
+    }
+    return largest / (norm + 1e-6);
+  }
+
+  at::Tensor Clipped(size_t i, double factor) const {
+    const contract::AdaptiveClipping& clipping = data.spec.config.adaptive_clipping;
+    if (clipping.kind == contract::AdaptiveClipping::Kind::kUnit) {
+      return ClippedUnits(clipping, data.parameters[i].units, gradients[i], masters[i]);
+    }
+    return factor < 1 ? gradients[i] * factor : gradients[i];
+  }
+
+  // Gives the optimizer its gradients.
+  void Clip(double norm) {
+    const double factor = ClippingFactor(norm);
+    for (size_t i = 0; i < masters.size(); ++i) {
+      if (gradients[i].defined()) masters[i].mutable_grad() = clipped[i] ? Clipped(i, factor) : gradients[i];
+    }
   }
 
   const contract::CaseData& data;
@@ -198,9 +188,11 @@ struct Gpt2Trainer::State {
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor loss;
   bool begins_sum = true;
+  contract::NormHistory norm_history;  // of clipping by history
   std::vector<at::Tensor> masters;
   std::vector<at::Tensor> weights;    // leaves
   std::vector<at::Tensor> gradients;  // before clipping; undefined for frozen parameters
+  std::vector<bool> clipped;          // false: exempt
 };
 
 Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : state_(std::make_unique<State>(data)) {}
@@ -267,15 +259,17 @@ contract::RealStep Gpt2Trainer::Update(int64_t step) {
   report.lr = LearningRates(config, step);
   report.gradient_norm = state.GradientNorm();
   report.skipped = !std::isfinite(report.gradient_norm);
-  if (report.skipped) return report;
-  const double factor = config.gradient_clipping / (report.gradient_norm + 1e-6);
-  const bool clips = config.gradient_clipping > 0 && factor < 1;
-  for (size_t i = 0; i < state.masters.size(); ++i) {
-    const at::Tensor& gradient = state.gradients[i];
-    if (gradient.defined()) state.masters[i].mutable_grad() = clips ? gradient * factor : gradient;
+  if (!report.skipped) {
+    state.Clip(report.gradient_norm);
+    state.optimizer->Step(report.lr, BetasAt(config, step));
+    for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
   }
-  state.optimizer->Step(report.lr, BetasAt(config, step));
-  for (size_t i = 0; i < state.masters.size(); ++i) state.weights[i] = state.Leaf(i);
+  if (contract::HasNormHistory(config)) {
+    if (!report.skipped) {
+      state.norm_history = WithNorm(config.adaptive_clipping, state.norm_history, report.gradient_norm);
+    }
+    report.norm_history = state.norm_history;
+  }
   return report;
 }
 

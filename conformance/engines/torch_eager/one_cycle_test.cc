@@ -17,11 +17,14 @@ void ExpectRates(const contract::RunConfig& config, const std::vector<double>& e
   }
 }
 
+// Of the second beta and of groups every step says the same: 0.99, and no difference.
 void ExpectBeta1(const contract::RunConfig& config, const std::vector<double>& expected) {
   for (size_t s = 0; s < expected.size(); ++s) {
-    const Betas betas = BetasAt(config, static_cast<int64_t>(s));
-    EXPECT_DOUBLE_EQ(betas.beta1, expected[s]) << "step " << s;
-    EXPECT_EQ(betas.beta2, 0.99) << "step " << s;
+    const std::vector<Betas> betas = BetasAt(config, static_cast<int64_t>(s));
+    ASSERT_EQ(betas.size(), config.groups.size() + 1) << "step " << s;
+    EXPECT_DOUBLE_EQ(betas[0].beta1, expected[s]) << "step " << s;
+    EXPECT_EQ(betas[0].beta2, 0.99) << "step " << s;
+    for (const Betas& of_group : betas) EXPECT_EQ(of_group, betas[0]) << "step " << s;
   }
 }
 
@@ -41,6 +44,7 @@ contract::RunConfig Config() {
                            .decay_steps = 2,
                            .min_momentum = 0.5,
                            .max_momentum = 0.75};
+  config.groups[1].betas = {0.25, 0.5};
   return config;
 }
 
@@ -80,15 +84,16 @@ TEST(OneCycle, MovesBeta1AgainstTheRate) {
   ExpectBeta1(Config(), {0.5, 0.6875, 0.625, 0.5625, 0.5, 0.625, 0.75, 0.75, 0.75});
 }
 
-TEST(OneCycle, WithoutCycleMomentumTheBetasAreTheOptimizers) {
+TEST(OneCycle, WithoutCycleMomentumTheBetasAreThoseOfGroupsElseTheOptimizers) {
   contract::RunConfig config = Config();
+  const std::vector<Betas> own = {{0.9, 0.95}, {0.9, 0.95}, {0.25, 0.5}, {0.9, 0.95}};
   config.schedule.cycle.moves_momentum = false;
-  for (const int64_t step : {0, 1, 4, 6, 7}) EXPECT_EQ(BetasAt(config, step), (Betas{0.9, 0.95})) << step;
+  for (const int64_t step : {0, 1, 4, 6, 7}) EXPECT_EQ(BetasAt(config, step), own) << step;
   ExpectRates(config, {0.25, 0.5, 0.75});
   config.schedule.cycle.moves_momentum = true;
   for (const Kind kind : {Kind::kConstant, Kind::kWarmup, Kind::kWarmupDecay, Kind::kWarmupCosine}) {
     config.schedule.kind = kind;
-    for (const int64_t step : {0, 1, 7}) EXPECT_EQ(BetasAt(config, step), (Betas{0.9, 0.95})) << step;
+    for (const int64_t step : {0, 1, 7}) EXPECT_EQ(BetasAt(config, step), own) << step;
   }
 }
 

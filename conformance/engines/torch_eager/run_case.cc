@@ -118,10 +118,10 @@ contract::EngineDescription Describe() {
   description.batch = true;
   description.families = {"exact", "gpt2"};
   description.dtypes = {"fp64", "fp32", "bf16", "fp16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump", "deterministic"};
+  description.features = {"dropout", "grouped_heads", "dump", "deterministic", "unit_clipping", "norm_history"};
   return description;
 }
 

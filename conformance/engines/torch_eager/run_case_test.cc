@@ -208,6 +208,28 @@ TEST_F(RunCaseTest, MarksThePhasesOfEachStepWhenAsked) {
   }
 }
 
+// The norms of the state are counted on, and the trace holds them with all their digits.
+TEST_F(RunCaseTest, TheHistoryOfNormsGoesOnFromTheStateIntoTheTrace) {
+  contract::RunConfig config;
+  config.optimizer = OptimizerKind::kLion;
+  config.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
+  contract::CaseData data = MakeGpt2Case(Tiny(), config, /*steps=*/2);
+  data.norm_history = {3, 0.1, 1.0 / 3};
+  const contract::Trace trace = contract::ReadTrace(Run(data, "history"), 0);
+  double mean = 0.1, variance = 1.0 / 3;
+  for (int64_t step = 0; step < 2; ++step) {
+    const contract::RealStep& real = trace.steps.at(step).real.value();
+    ASSERT_TRUE(real.norm_history.has_value());
+    const auto n = static_cast<double>(3 + step);
+    const double delta = real.gradient_norm - mean;
+    mean += delta / (n + 1);
+    variance = (n * variance + delta * (real.gradient_norm - mean)) / (n + 1);
+    EXPECT_EQ(real.norm_history->count, 4 + step);
+    EXPECT_NEAR(real.norm_history->mean, mean, 1e-15);
+    EXPECT_NEAR(real.norm_history->variance, variance, 1e-15);
+  }
+}
+
 TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
   const contract::Case plain = MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF32).spec;
   EXPECT_NO_THROW(CheckSupported(plain));

@@ -106,6 +106,14 @@ std::vector<double> OneRate(const RunConfig& config, double rate) {
   return rates;
 }
 
+std::vector<Betas> OwnBetas(const RunConfig& config) {
+  std::vector<Betas> betas = {{config.params.beta1, config.params.beta2}};
+  for (const contract::ParameterGroup& group : config.groups) {
+    betas.push_back(group.betas ? Betas{group.betas->first, group.betas->second} : betas[0]);
+  }
+  return betas;
+}
+
 // Behind each switch over kinds, none of which has a default: the compiler names the switch that lacks a new kind.
 [[noreturn]] void FailUnknownKind() {
   contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: config.scheduler is of a kind without a formula");
@@ -123,6 +131,11 @@ int64_t GroupOf(const RunConfig& config, const std::string& parameter) {
 double WeightDecayOf(const RunConfig& config, int64_t group) {
   if (group == 0) return config.params.weight_decay;
   return config.groups.at(group - 1).weight_decay.value_or(config.params.weight_decay);
+}
+
+bool IsClipped(const RunConfig& config, const std::string& parameter) {
+  const int64_t group = GroupOf(config, parameter);
+  return group == 0 || config.groups.at(group - 1).clip;
 }
 
 bool SetsOneRate(const Schedule& schedule) {
@@ -156,16 +169,17 @@ std::vector<double> LearningRates(const RunConfig& config, int64_t step) {
   FailUnknownKind();
 }
 
-Betas BetasAt(const RunConfig& config, int64_t step) {
-  const Betas own = {config.params.beta1, config.params.beta2};
+std::vector<Betas> BetasAt(const RunConfig& config, int64_t step) {
+  const Cycle& cycle = config.schedule.cycle;
   switch (config.schedule.kind) {
     case Kind::kConstant:
     case Kind::kWarmup:
     case Kind::kWarmupDecay:
     case Kind::kWarmupCosine:
-      return own;
+      return OwnBetas(config);
     case Kind::kOneCycle:
-      return config.schedule.cycle.moves_momentum ? Betas{OneCycleBeta1(config.schedule.cycle, step), 0.99} : own;
+      if (!cycle.moves_momentum) return OwnBetas(config);
+      return std::vector<Betas>(config.groups.size() + 1, {OneCycleBeta1(cycle, step), 0.99});
   }
   FailUnknownKind();
 }

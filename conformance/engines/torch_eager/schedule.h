@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rates and groups of the real families (docs/semantics.md, "One step" and "Schedules"): which group a
-// parameter belongs to, each group's lr at a step, and AdamW's betas. Everything is a function of the step's number:
-// nothing here counts calls. Group 0 is the default group, group i is entry i - 1 of param_groups.
+// parameter belongs to, whether it is clipped, each group's lr and betas at a step. Everything is a function of the
+// step's number: nothing here counts calls. Group 0 is the default group, group i is entry i - 1 of param_groups.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,9 @@ namespace plumbline::conformance::torch_eager {
 int64_t GroupOf(const contract::RunConfig& config, const std::string& parameter);
 
 double WeightDecayOf(const contract::RunConfig& config, int64_t group);
+
+// Whether its group takes part in clipping and in the norm of it.
+bool IsClipped(const contract::RunConfig& config, const std::string& parameter);
 
 // Whether the schedule sets one lr for all, of which a group with an lr of its own gets its share of the optimizer's
 // lr: that must then be more than 0.
@@ -30,7 +33,7 @@ struct Betas {
   friend bool operator==(const Betas&, const Betas&) = default;
 };
 
-// AdamW's betas at `step`, in all groups; bias corrections are made with these.
-Betas BetasAt(const contract::RunConfig& config, int64_t step);
+// The betas of all groups at `step`, for optimizers that have them; bias corrections are made with these.
+std::vector<Betas> BetasAt(const contract::RunConfig& config, int64_t step);
 
 }  // namespace plumbline::conformance::torch_eager

@@ -38,6 +38,15 @@ TEST(Schedule, WhatAGroupDoesNotSetIsTheOptimizers) {
   EXPECT_EQ(WeightDecayOf(config, 3), 0.25);
 }
 
+TEST(Schedule, IsClippedWhatTheFirstGroupThatMatchesDoesNotExempt) {
+  contract::RunConfig config = WithGroups();
+  config.groups[1].clip = false;
+  EXPECT_TRUE(IsClipped(config, "embed.weight"));
+  EXPECT_TRUE(IsClipped(config, "layers.1.norm1.bias"));
+  EXPECT_FALSE(IsClipped(config, "layers.1.norm1.weight"));
+  EXPECT_TRUE(IsClipped(config, "norm.weight"));
+}
+
 using Kind = contract::Schedule::Kind;
 
 // Of the default group, whose lr every other is derived from, in steps 0, 1, ...

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implementation of gpt2_test_run.h.
+#include "conformance/engines/torch_eager/gpt2_test_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace plumbline::conformance::torch_eager {
+
+std::vector<double> Doubles(const contract::HostTensor& tensor) {
+  std::vector<double> values(tensor.numel());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (tensor.dtype == contract::DType::kF64) {
+      std::memcpy(&values[i], tensor.data.data() + 8 * i, 8);
+    } else {
+      uint32_t bits = 0;  // a bf16 number is the upper half of an fp32 number
+      const size_t size = contract::SizeBytes(tensor.dtype);
+      std::memcpy(reinterpret_cast<char*>(&bits) + 4 - size, tensor.data.data() + size * i, size);
+      float value;
+      std::memcpy(&value, &bits, 4);
+      values[i] = value;
+    }
+  }
+  return values;
+}
+
+size_t IndexOf(const contract::CaseData& data, const std::string& parameter) {
+  for (size_t i = 0; i < data.parameters.size(); ++i) {
+    if (data.parameters[i].name == parameter) return i;
+  }
+  ADD_FAILURE() << "no parameter " << parameter;
+  return 0;
+}
+
+contract::RealStep TrainStep(Gpt2Trainer& trainer, const contract::CaseData& data, int64_t step) {
+  for (int64_t a = 0; a < data.spec.config.accumulation_steps; ++a) {
+    trainer.Forward(step, a);
+    trainer.Backward();
+  }
+  return trainer.Update(step);
+}
+
+}  // namespace plumbline::conformance::torch_eager
