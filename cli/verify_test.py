@@ -8,6 +8,7 @@ Engines that misbehave are small scripts made here; the one that behaves is our 
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import stat
@@ -130,6 +131,20 @@ class Verdicts(Case):
             self.assertIn(check, defects[name]["caught_by"], name)
         for name, tensor in (("L5", "embed.weight"), ("O3b", "layers.0.norm1.bias")):
             self.assertEqual(defects[name]["tensor"], tensor)
+        self.check_nearest(done.stdout, record)
+
+    def check_nearest(self, text, record):
+        """The summary has a line of each real problem and storage type: of the case that came nearest to its limit."""
+        shares = {}
+        for case in record["cases"]:
+            for check in case["checks"]:
+                if check["name"] == "gradient":
+                    share = float(re.search(r"nearest to its limit: .*, (\S+) of it;", check["detail"])[1])
+                    shares.setdefault((case["axes"]["problem"], case["axes"]["storage"]), []).append(share)
+        self.assertGreaterEqual(len(shares), 10)
+        for (problem, storage), all_shares in shares.items():
+            lines = re.findall(rf"(?m)^  {problem} +{storage}: .*, (\S+) of it; .* \(case .*\)$", text)
+            self.assertEqual([float(line) for line in lines], [max(all_shares)], (problem, storage))
 
     def test_another_text_and_seed(self):
         text = self.dir / "text"
