@@ -643,6 +643,7 @@ class Interrupts(Case):
                     self.assertIsNone(process.poll())
                     time.sleep(0.05)
                 process.send_signal(signal_number)
+                os.killpg(process.pid, signal_number)  # as `timeout -s INT` does: it is one request
                 stdout, _ = process.communicate(timeout=20)
                 self.assertEqual(process.returncode, 128 + signal_number)
                 record = json.loads((out / "record.json").read_text())
