@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 namespace plumbline::cli {
 namespace {
@@ -21,7 +22,8 @@ double Now() {
 
 }  // namespace
 
-InterruptWatcher::InterruptWatcher(double repeat_s) : repeat_s_(repeat_s) {
+InterruptWatcher::InterruptWatcher(std::string record, double repeat_s)
+    : record_(std::move(record)), repeat_s_(repeat_s) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
@@ -51,7 +53,9 @@ void InterruptWatcher::Watch(std::stop_token ended) {
     if (!is_first) _exit(kSignalled + taken);
     first_s = Now();
     signal_ = taken;
-    std::fprintf(stderr, "\ninterrupted: ending engines and writing what is known; again to quit at once\n");
+    std::fprintf(stderr,
+                 "\ninterrupted: ending engines; what was judged goes into %s; again to quit at once, without it\n",
+                 record_.c_str());
     stop_.request_stop();
   }
 }

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace plumbline::cli {
@@ -18,7 +19,8 @@ class InterruptWatcher {
   static constexpr double kRepeatSeconds = 0.5;
 
   // Make it before any other thread: it blocks the signals, and later threads inherit that.
-  explicit InterruptWatcher(double repeat_s = kRepeatSeconds);
+  // `record`: where what is known by then will lie, for people.
+  explicit InterruptWatcher(std::string record, double repeat_s = kRepeatSeconds);
   ~InterruptWatcher();
   std::stop_token token() const { return stop_.get_token(); }
   std::optional<int> exit_code() const;  // none where nothing was interrupted
@@ -26,6 +28,7 @@ class InterruptWatcher {
  private:
   void Watch(std::stop_token ended);
 
+  std::string record_;
   double repeat_s_;
   sigset_t signals_;
   sigset_t previous_;

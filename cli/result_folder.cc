@@ -44,6 +44,11 @@ ResultFolder::ResultFolder(const std::string& wanted, const std::string& command
   }
 }
 
+std::string ResultFolder::record_shown() const {
+  std::error_code ignored;
+  return std::filesystem::relative(path_ / "record.json", ignored).string();
+}
+
 // remove() leaves a folder that holds anything.
 void ResultFolder::Discard() const {
   std::error_code ignored;
@@ -81,9 +86,7 @@ void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, co
     problem = error.what();
   }
   std::fputs(text.c_str(), stdout);
-  std::error_code error;
-  if (name_record && problem.empty())
-    std::printf("Record: %s\n", std::filesystem::relative(folder.path() / "record.json", error).c_str());
+  if (name_record && problem.empty()) std::printf("Record: %s\n", folder.record_shown().c_str());
   std::fflush(stdout);  // removing the work folder may take a while
   if (!problem.empty()) contract::Fail(ErrorCode::kEnvironment, problem);
 }

@@ -18,6 +18,7 @@ class ResultFolder {
   ResultFolder& operator=(const ResultFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }  // absolute
+  std::string record_shown() const;                            // record.json, from the current folder
 
   // Removes it if it was made for this run and nothing was written: refused input leaves nothing behind.
   void Discard() const;

@@ -188,8 +188,8 @@ int Run(VerifyOptions options) {
   if (options.list || options.dry_run) return PrintPlan(options);
   const conformance::VerifyOptions verify = VerifyOptionsOf(options);  // refuses bad options before a folder is made
   if (!verify.plan.lone) CheckText(options, conformance::MakePlan(verify.plan));
-  const InterruptWatcher interrupt;
   const ResultFolder folder(options.out, "verify");
+  const InterruptWatcher interrupt(folder.record_shown());
   try {
     const int code = RunInto(folder, options, verify, interrupt.token());
     return interrupt.exit_code().value_or(code);

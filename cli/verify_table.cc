@@ -229,7 +229,10 @@ std::string Summary(const Record& record) {
   if (!record.missing_shards.empty()) {
     text += fmt::format(" Missing shards: {}.", fmt::join(record.missing_shards, ", "));
   }
-  if (record.interrupted) text += " Interrupted.";
+  if (record.interrupted) {
+    text += fmt::format(" Interrupted: {} of {} had been judged.", record.totals.sum() - record.totals.not_run,
+                        Counted(record.listed, "case"));
+  }
   return "\n" + text + "\n";
 }
 

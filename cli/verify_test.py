@@ -644,14 +644,20 @@ class Interrupts(Case):
                     time.sleep(0.05)
                 process.send_signal(signal_number)
                 os.killpg(process.pid, signal_number)  # as `timeout -s INT` does: it is one request
-                stdout, _ = process.communicate(timeout=20)
+                stdout, stderr = process.communicate(timeout=20)
                 self.assertEqual(process.returncode, 128 + signal_number)
                 record = json.loads((out / "record.json").read_text())
                 self.assertTrue(record["interrupted"])
+                shown = os.path.relpath(out / "record.json")
+                self.assertEqual(stderr, "\ninterrupted: ending engines; what was judged goes into "
+                                         f"{shown}; again to quit at once, without it\n")
+                judged = record["listed"] - record["totals"]["NOT_RUN"]
+                self.assertIn(f"Interrupted: {judged} of {record['listed']} case{'s' * (record['listed'] != 1)} had been "
+                              f"judged.\nRecord: {shown}\n", stdout)
+                self.assertNotIn("0 of 0", stdout)
                 self.assertGreater(record["totals"]["NOT_RUN"], 0)
                 self.assertEqual(sum(record["totals"].values()), record["listed"])
                 self.assertEqual(record["totals"]["ERROR"] + record["totals"]["FAIL"], 0)
-                self.assertIn("Interrupted", stdout)
                 self.assertNotIn("SURVIVED", stdout)  # what was not tried has survived nothing
                 self.assertFalse((out / "work").exists())
                 left = subprocess.run(["pgrep", "-f", str(out)], capture_output=True, text=True).stdout

@@ -273,7 +273,7 @@ TEST_F(RunCasesTest, ExitWithoutStatusIsAProtocolErrorOfOneCase) {
   for (const char* behaviour : {"ok", "exit_0", "exit_3", "ok"}) Add(behaviour);
   Run(Description(true));
   EXPECT_EQ(Kinds(), (Strings{"ok", "protocol", "protocol", "ok"}));
-  EXPECT_EQ(Message(1), "the engine ended with exit code 0 without status.json, at case 2 of 4");
+  EXPECT_EQ(Message(1), "the engine ended with exit code 0 without status.json, at entry 2 of 4 of its --batch list");
   EXPECT_EQ(Message(2), "ended with exit code 3; no status.json");
 }
 
