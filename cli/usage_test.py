@@ -4,6 +4,7 @@
 Usage: usage_test.py PATH_OF_PLUMBLINE
 """
 
+import json
 import os
 import pathlib
 import re
@@ -46,6 +47,13 @@ WRONG = {
     "--jobs": ("0", "257", "two", "1.5", "-1"),
     "--timeout": ("0", "0.09", "86401", "nan", "inf", "10s", "-1"),
     "--shrink": ("-1", "86401", "nan", "20s"),
+}
+# One of family exact that is on no list.
+LONE_CASE = {
+    "protocol": 1, "id": "exact/x", "family": "exact", "seed": 1, "steps": 10, "timeout_s": 60,
+    "model": {"layers": 1, "width": 6, "heads": 3, "kv_heads": 1, "positions": 9, "hidden": 7, "vocab": 19,
+              "weight_bound": 1, "fold_bound": 2, "gradient_fold_bound": 10, "dropout": False},
+    "config": {"train_batch_size": 6, "optimizer": {"type": "ModularSGD"}},
 }
 
 
@@ -145,6 +153,33 @@ class Files(Case):
         for path in (missing, self.dir, text):
             self.assertTrue(self.refusal("verify", "--engine", path).startswith(f"--engine {path}: "))
         self.assertIn(f"{missing}: ", self.refusal("merge", missing))
+
+    def test_a_text_that_a_case_file_cannot_train_on_is_named_with_its_option(self):
+        case, short, missing = self.dir / "case.json", self.dir / "short", self.dir / "missing"
+        case.write_text(json.dumps(LONE_CASE))
+        short.write_bytes(b"1234567")
+        self.assertEqual(self.refusal("verify", "--case-file", case, "--text", short),
+                         f"--text {short}: has 7 tokens; allowed: at least 10, one sample and its last label")
+        self.assertEqual(self.refusal("verify", "--case-file", case, "--text", missing),
+                         f"--text {missing}: cannot be read: No such file or directory")
+
+    def test_an_id_that_is_no_name_is_named_with_what_is_allowed(self):
+        case = self.dir / "case.json"
+        for id, shown in (("sgd", '"sgd"'), ("gpt2/x", '"gpt2/x"'), ("exact/a b", '"exact/a b"'), ("exact/\n", '"exact/\\n"'),
+                          ("exact/" + "x" * 300, '"exact/' + "x" * 54 + '"...')):
+            case.write_text(json.dumps(LONE_CASE | {"id": id}))
+            self.assertEqual(self.refusal("verify", "--case-file", case),
+                             f"--case-file {case}: id is {shown}; allowed: exact/ and then letters, digits, _ . - and /, "
+                             "at most 200 bytes in all")
+
+    def test_what_is_no_record_is_named_in_one_line(self):
+        path = self.dir / "file"
+        for content, what in (("# Title\n", "no JSON from line 1, column 1 on"), ("", "it is empty"),
+                              ('{"schema": 2,\n', "no JSON from line 2, column 1 on"), ("[]", "it is []"),
+                              (json.dumps(LONE_CASE), 'it has no "schema"')):
+            path.write_text(content)
+            self.assertEqual(self.refusal("merge", path),
+                             f"{path}: not a record (record.json of `verify` or `merge`): {what}")
 
     def test_a_text_that_no_case_can_train_on_is_refused_at_once(self):
         short = self.dir / "short"

@@ -187,7 +187,7 @@ int Run(VerifyOptions options) {
   if (options.coverage) return PrintCoverage(options);
   if (options.list || options.dry_run) return PrintPlan(options);
   const conformance::VerifyOptions verify = VerifyOptionsOf(options);  // refuses bad options before a folder is made
-  if (!verify.plan.lone) CheckText(options, conformance::MakePlan(verify.plan));
+  CheckText(options, conformance::MakePlan(verify.plan));
   const ResultFolder folder(options.out, "verify");
   const InterruptWatcher interrupt(folder.record_shown());
   try {
