@@ -17,6 +17,7 @@
 
 #include "cli/commands.h"
 #include "cli/help_text.h"
+#include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "conformance/contract/error.h"
 #include "reports/record/record.h"
@@ -67,7 +68,7 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    std::fputs((chosen.empty() ? app.help() : chosen.front()->help(app.get_name())).c_str(), stdout);
+    plumbline::cli::Print(chosen.empty() ? app.help() : chosen.front()->help(app.get_name()));
     return static_cast<int>(ExitCode::kOk);
   } catch (const CLI::ParseError& error) {
     return ReportError(plumbline::cli::Explain(app, error), ExitCode::kUsage);
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int code = Main(argc, argv);
-    errno = 0;  // what an earlier write has left there may be of another call
+    errno = 0;
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
     return ReportLostOutput(errno);
   } catch (const plumbline::contract::Error& error) {
@@ -92,7 +93,7 @@ int main(int argc, char** argv) {
   } catch (const plumbline::reports::RecordError& error) {
     return ReportError(error.what(), ExitCode::kUsage);
   } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0) return ReportLostOutput(error.code().value());  // fmt's, which says "file"
+    if (std::ferror(stdout) != 0) return ReportLostOutput(error.code().value());  // fmt's among them, which says "file"
     return ReportError(error.what(), ExitCode::kEnvironment);
   } catch (const std::exception& error) {
     return ReportError(std::string("internal error: ") + error.what(), ExitCode::kInternal);

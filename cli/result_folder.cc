@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <system_error>
 
+#include "cli/standard_output.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/runner/environment.h"
@@ -85,10 +85,10 @@ void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, co
   } catch (const contract::Error& error) {
     problem = error.what();
   }
-  std::fputs(text.c_str(), stdout);
-  if (name_record && problem.empty()) std::printf("Record: %s\n", folder.record_shown().c_str());
-  std::fflush(stdout);  // removing the work folder may take a while
+  // At once, not when the program ends: removing the work folder may take a while.
+  const int lost = WriteOut(text + (name_record && problem.empty() ? "Record: " + folder.record_shown() + "\n" : ""));
   if (!problem.empty()) contract::Fail(ErrorCode::kEnvironment, problem);
+  if (lost != 0) throw std::system_error(lost, std::generic_category(), "standard output");
 }
 
 }  // namespace plumbline::cli

@@ -47,7 +47,7 @@ class WorkFolder {
 
 // record.json and junit.xml, and then `text` and, if `name_record`, the record's path on standard output. The text is
 // printed also where the folder cannot be written, and the folder is written before standard output is: neither loses
-// the other. Environment.
+// the other. Environment, and std::system_error where only standard output was lost.
 void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, const std::string& text,
                    bool name_record);
 

@@ -347,7 +347,8 @@ class BadUsage(Case):
 
     def test_a_standard_output_that_is_full_is_no_success(self):
         with open("/dev/full", "w") as full:
-            for arguments in (["--list"], ["--help"], ["--dry-run", "--filter", REAL_FILTER], ["--filter", REAL_FILTER]):
+            for arguments in (["--list"], ["--list", "--json"], ["--coverage", "--json"], ["--help"],
+                              ["--dry-run", "--filter", REAL_FILTER], ["--filter", REAL_FILTER]):
                 with self.subTest(arguments):
                     done = subprocess.run([PLUMBLINE, "verify", *arguments], stdout=full, stderr=subprocess.PIPE,
                                           text=True, timeout=300, cwd=self.dir)
