@@ -230,6 +230,11 @@ class Help(Case):
             self.assertIn("Exit codes: 0 ", done.stdout)
             self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [])
 
+    def test_says_what_a_hung_engine_costs(self):
+        text = " ".join(run("verify", "--help").stdout.split())
+        self.assertIn("Seconds that a case may take (default: 60). The first case after each start of an engine gets 30 more to "
+                      "load it; one that hangs is then ended within 0.5 s, and the engine is started again for the others", text)
+
     def test_examples_parse(self):
         self.record_files()
         for command in COMMANDS:
