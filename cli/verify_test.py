@@ -430,6 +430,11 @@ class ForeignEngines(Case):
                               "--engine", self.engine("hangs", {"describe": "time.sleep(100)"}))
         self.assert_refused(done, 4, "hangs")
 
+    def test_a_program_that_is_gone_when_it_shall_run_is_the_environments_fault(self):
+        engine = self.engine("gone", {"describe": "pathlib.Path(__file__).unlink() or sys.exit(real(args))"})
+        done, _ = self.verify("--filter", ONE_FILTER, "--engine", engine)
+        self.assert_refused(done, 4, f"--engine {engine}: no such file")
+
     def test_an_engine_that_says_environment_is_not_run(self):
         engine = self.engine("absent", {"describe": "sys.exit(print('no accelerator', file=sys.stderr) or 4)"})
         for arguments in ((), ("--require",)):
