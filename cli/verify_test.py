@@ -195,6 +195,12 @@ class Lists(Case):
                 self.assertIn(f"{tuples['strength']} values     {tuples['covered']} of {tuples['valid']} valid", text.stdout)
             for axis in family["axes"]:
                 self.assertRegex(text.stdout, rf"(?m)^  {axis['name']} +{', '.join(axis['values'])}$")
+            reasons = {excluded["combination"]: excluded["reason"] for excluded in family["excluded"]}
+            if family["family"] == "exact":
+                self.assertEqual(reasons["problem=wide-v5 storage=fp16"],
+                                 "the problem's bounds leave the integers that fp16 holds")
+            else:
+                self.assertEqual(reasons["storage=fp16"], "real families have no fp16 yet")
             for excluded in family["excluded"]:
                 self.assertIn(f"{excluded['combination']}: {excluded['reason']}\n", text.stdout)
 
