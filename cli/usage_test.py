@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every option of every command with a value that it does not take: one line on stderr that names it, exit code 2.
 
-Usage: usage_test.py PATH_OF_PLUMBLINE
+Usage: usage_test.py PATH_OF_PLUMBLINE FORMATS_MD README_MD
 """
 
 import json
@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 PLUMBLINE = os.path.abspath(sys.argv[1])
+FORMATS, README = map(pathlib.Path, sys.argv[2:4])
 COMMANDS = ("verify", "merge", "doctor")
 # What each option with a value says that it allows.
 ALLOWED = {
@@ -163,6 +164,16 @@ class Files(Case):
         self.assertEqual(self.refusal("verify", "--case-file", case, "--text", missing),
                          f"--text {missing}: cannot be read: No such file or directory")
 
+    def test_the_case_files_of_the_document_are_taken(self):
+        blocks = re.findall(r"^```\n(// .*?)^```$", FORMATS.read_text(), re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(blocks), 1)
+        case = self.dir / "case.json"
+        for block in blocks:
+            case.write_text(block)
+            done = run("verify", "--case-file", case, "--dry-run")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads(done.stdout)["id"], "gpt2/mine/data2-zero2")
+
     def test_an_id_that_is_no_name_is_named_with_what_is_allowed(self):
         case = self.dir / "case.json"
         for id, shown in (("sgd", '"sgd"'), ("gpt2/x", '"gpt2/x"'), ("exact/a b", '"exact/a b"'), ("exact/\n", '"exact/\\n"'),
@@ -207,6 +218,24 @@ class Files(Case):
         self.assertEqual(done.stderr, f"plumbline: {self.dir}/merged/record.json: cannot be written: File too large\n")
         self.assertIn("1 case: 1 PASS.", done.stdout)
         self.assertEqual(list((self.dir / "merged").iterdir()), [])
+
+
+class Counts(Case):
+    def test_of_cases_in_the_readme_are_those_of_the_lists(self):
+        text = " ".join(re.search(r"\*\*How many cases\.\*\*(.*?)\n\n", README.read_text(), re.DOTALL)[1].split())
+        listed = lambda *arguments: run("verify", "--list", *arguments).stdout.split()
+        smoke = listed()
+        coverage = json.loads(run("verify", "--coverage", "--json").stdout)
+        layouts = sum(family["cases"] for family in coverage["families"])
+        witness, relations = (sum(part in id for id in smoke) for part in ("/torch_eager-", "/metamorphic-"))
+        self.assertEqual(layouts + witness + relations, len(smoke))
+        total, twins = map(int, re.search(r"Smoke has (\d+): .* and (\d+) of the twin", text).groups())
+        self.assertEqual(total, len(smoke) + twins)
+        self.assertIn(f"the {len(smoke)} of `--list` ({layouts} layouts in the covering arrays of `--coverage`, {witness} of the "
+                      f"witness, {relations} relations)", text)
+        self.assertIn(f"no cases of the witness: {len(listed('--engine', 'x'))}.", text)
+        self.assertIn(f"`--tier full` lists {len(listed('--tier', 'full'))}, `nightly` {len(listed('--tier', 'nightly'))}.", text)
+        self.assertIn(f"\n{total} cases: {total} PASS.", README.read_text())
 
 
 class Pipes(Case):
