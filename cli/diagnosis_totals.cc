@@ -64,6 +64,10 @@ bool FoundHypothesis(const DefectRecord& defect) {
 }
 
 std::string DiagnosisTotals(const reports::Record& record) {
+  if (std::none_of(record.defects.begin(), record.defects.end(),
+                   [](const DefectRecord& defect) { return defect.caught; })) {
+    return "";
+  }
   int64_t named = 0, right = 0, expected = 0, found = 0, silent = 0, num_silent = 0;
   for (const DefectRecord& defect : record.defects) {
     if (!defect.caught) continue;

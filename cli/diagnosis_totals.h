@@ -20,7 +20,7 @@ PlaceVerdict JudgePlace(const reports::DefectRecord& defect);
 // The best hypothesis fits and is the expected one, or fits as well as the best.
 bool FoundHypothesis(const reports::DefectRecord& defect);
 
-// "Named: step, tensor and rank of 60 of 62 ...; hypothesis of 40 of 50 ..."
+// "Of those caught: place right in 60 of 62 ...; hypothesis right in 40 of 50 ..."; empty where none is caught.
 std::string DiagnosisTotals(const reports::Record& record);
 
 }  // namespace plumbline::cli

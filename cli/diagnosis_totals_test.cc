@@ -61,5 +61,13 @@ TEST(DiagnosisTotals, TotalsCountOnlyWhatIsNamed) {
             "whose edit names one; none claimed in 0 of the other 1.\n");
 }
 
+TEST(DiagnosisTotals, SaysNothingWhereNothingWasCaught) {
+  reports::Record record;
+  EXPECT_EQ(DiagnosisTotals(record), "");
+  record.defects = {Defect("exact: step 2")};
+  record.defects.front().caught = false;
+  EXPECT_EQ(DiagnosisTotals(record), "");
+}
+
 }  // namespace
 }  // namespace plumbline::cli

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `plumbline doctor`: looks at the machine, starts each engine once to hear whether it can, and prints the findings.
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
@@ -9,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/doctor_report.h"
 #include "cli/programs.h"
+#include "cli/standard_output.h"
 #include "conformance/contract/error.h"
 #include "conformance/engines/engine_program.h"
 #include "conformance/environment/diagnosis.h"
@@ -46,8 +46,7 @@ int Run(const Options& options) {
   conformance::Machine machine = conformance::ProbeMachine(options.cache);
   machine.engines = StartEngines();
   const std::vector<conformance::Finding> findings = conformance::Diagnose(machine);
-  const std::string report = options.json ? DoctorJson(findings, machine.gpu_driver.gpus) : DoctorText(findings);
-  std::fputs(report.c_str(), stdout);
+  Print(options.json ? DoctorJson(findings, machine.gpu_driver.gpus) : DoctorText(findings));
   return static_cast<int>(conformance::CanVerify(findings) ? contract::ExitCode::kOk
                                                            : contract::ExitCode::kEnvironment);
 }

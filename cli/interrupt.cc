@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <ctime>
+#include <utility>
 
 namespace plumbline::cli {
 namespace {
@@ -12,9 +14,16 @@ namespace {
 constexpr long kPollNanoseconds = 50'000'000;
 constexpr int kSignalled = 128;
 
+double Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 }  // namespace
 
-InterruptWatcher::InterruptWatcher() {
+InterruptWatcher::InterruptWatcher(std::string record, double repeat_s)
+    : record_(std::move(record)), repeat_s_(repeat_s) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
@@ -35,12 +44,18 @@ std::optional<int> InterruptWatcher::exit_code() const {
 
 void InterruptWatcher::Watch(std::stop_token ended) {
   const timespec poll{0, kPollNanoseconds};
+  double first_s = 0;
   while (!ended.stop_requested()) {
     const int taken = sigtimedwait(&signals_, nullptr, &poll);
     if (taken < 0) continue;
-    if (stop_.stop_requested()) _exit(kSignalled + taken);
+    const bool is_first = !stop_.stop_requested();
+    if (!is_first && Now() - first_s < repeat_s_) continue;
+    if (!is_first) _exit(kSignalled + taken);
+    first_s = Now();
     signal_ = taken;
-    std::fprintf(stderr, "\ninterrupted: ending engines and writing what is known; again to quit at once\n");
+    std::fprintf(stderr,
+                 "\ninterrupted: ending engines; what was judged goes into %s; again to quit at once, without it\n",
+                 record_.c_str());
     stop_.request_stop();
   }
 }

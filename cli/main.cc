@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -15,6 +17,7 @@
 
 #include "cli/commands.h"
 #include "cli/help_text.h"
+#include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "conformance/contract/error.h"
 #include "reports/record/record.h"
@@ -28,10 +31,12 @@ int ReportError(const std::string& message, ExitCode code) {
   return static_cast<int>(code);
 }
 
-int ReportLostOutput(const std::string& message) {
+// reason: of errno, or 0 where it is not known.
+int ReportLostOutput(int reason) {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   const bool reader_is_gone = poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
-  if (!reader_is_gone) return ReportError(message, ExitCode::kEnvironment);
+  const std::string why = reason == 0 ? "" : std::string(": ") + std::strerror(reason);
+  if (!reader_is_gone) return ReportError("standard output cannot be written" + why, ExitCode::kEnvironment);
   std::signal(SIGPIPE, SIG_DFL);
   return std::raise(SIGPIPE);
 }
@@ -63,7 +68,7 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    std::fputs((chosen.empty() ? app.help() : chosen.front()->help(app.get_name())).c_str(), stdout);
+    plumbline::cli::Print(chosen.empty() ? app.help() : chosen.front()->help(app.get_name()));
     return static_cast<int>(ExitCode::kOk);
   } catch (const CLI::ParseError& error) {
     return ReportError(plumbline::cli::Explain(app, error), ExitCode::kUsage);
@@ -80,14 +85,16 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int code = Main(argc, argv);
+    errno = 0;
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-    return ReportLostOutput("standard output cannot be written");
+    return ReportLostOutput(errno);
   } catch (const plumbline::contract::Error& error) {
     return ReportError(error.what(), plumbline::contract::ExitCodeOf(error.code()));
   } catch (const plumbline::reports::RecordError& error) {
     return ReportError(error.what(), ExitCode::kUsage);
-  } catch (const std::system_error& error) {  // fmt's, where standard output cannot be written
-    return ReportLostOutput(error.what());
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return ReportLostOutput(error.code().value());  // fmt's among them, which says "file"
+    return ReportError(error.what(), ExitCode::kEnvironment);
   } catch (const std::exception& error) {
     return ReportError(std::string("internal error: ") + error.what(), ExitCode::kInternal);
   }

@@ -19,12 +19,18 @@ size_t TerminalWidth() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-std::string ShrinkText(const conformance::VerifyProgress& progress) {
-  return fmt::format("making it smaller: {} tried, at most {:.0f} s left: {}", progress.done, *progress.shrink_left_s,
-                     progress.last);
-}
-
 }  // namespace
+
+std::string ProgressText(const conformance::VerifyProgress& progress) {
+  if (progress.shrink_left_s) {
+    return fmt::format("making it smaller: {} tried, at most {:.0f} s left: {}", progress.done, *progress.shrink_left_s,
+                       progress.last);
+  }
+  const double left =
+      progress.elapsed_s * static_cast<double>(progress.total - progress.done) / static_cast<double>(progress.done);
+  return fmt::format("{}: {}/{} runs, {:.0f} s, about {:.0f} s left of this phase: {}", progress.phase, progress.done,
+                     progress.total, progress.elapsed_s, left, progress.last);
+}
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
@@ -37,11 +43,7 @@ void ProgressLine::Show(const conformance::VerifyProgress& progress) {
   const bool last = progress.done == progress.total;
   if (!last && shown_at_s_ >= 0 && progress.elapsed_s - shown_at_s_ < kRedrawSeconds) return;
   shown_at_s_ = progress.elapsed_s;
-  if (progress.shrink_left_s) return Draw(ShrinkText(progress));
-  const double left =
-      progress.elapsed_s * static_cast<double>(progress.total - progress.done) / static_cast<double>(progress.done);
-  Draw(fmt::format("{}: {}/{} runs, {:.0f} s, about {:.0f} s left: {}", progress.phase, progress.done, progress.total,
-                   progress.elapsed_s, left, progress.last));
+  Draw(ProgressText(progress));
 }
 
 void ProgressLine::Draw(std::string line) {

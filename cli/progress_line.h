@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line on a terminal that says what is running, how many of how many, and how long it will take. Nothing in a pipe.
+// One line on a terminal that says what is running, how many of how many, and how long that phase will take: what the
+// next one takes is not known before it begins. Nothing in a pipe.
 #pragma once
 
 #include <string>
@@ -7,6 +8,9 @@
 #include "conformance/runner/verify.h"
 
 namespace plumbline::cli {
+
+// The line's text, of whatever length.
+std::string ProgressText(const conformance::VerifyProgress& progress);
 
 class ProgressLine {
  public:

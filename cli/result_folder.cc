@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <system_error>
 
+#include "cli/standard_output.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/runner/environment.h"
@@ -42,6 +42,11 @@ ResultFolder::ResultFolder(const std::string& wanted, const std::string& command
   if (access(path_.c_str(), W_OK | X_OK) != 0) {
     contract::Fail(ErrorCode::kEnvironment, "--out " + path_.string() + ": cannot be written");
   }
+}
+
+std::string ResultFolder::record_shown() const {
+  std::error_code ignored;
+  return std::filesystem::relative(path_ / "record.json", ignored).string();
 }
 
 // remove() leaves a folder that holds anything.
@@ -80,12 +85,10 @@ void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, co
   } catch (const contract::Error& error) {
     problem = error.what();
   }
-  std::fputs(text.c_str(), stdout);
-  std::error_code error;
-  if (name_record && problem.empty())
-    std::printf("Record: %s\n", std::filesystem::relative(folder.path() / "record.json", error).c_str());
-  std::fflush(stdout);  // removing the work folder may take a while
+  // At once, not when the program ends: removing the work folder may take a while.
+  const int lost = WriteOut(text + (name_record && problem.empty() ? "Record: " + folder.record_shown() + "\n" : ""));
   if (!problem.empty()) contract::Fail(ErrorCode::kEnvironment, problem);
+  if (lost != 0) throw std::system_error(lost, std::generic_category(), "standard output");
 }
 
 }  // namespace plumbline::cli

@@ -18,6 +18,7 @@ class ResultFolder {
   ResultFolder& operator=(const ResultFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }  // absolute
+  std::string record_shown() const;                            // record.json, from the current folder
 
   // Removes it if it was made for this run and nothing was written: refused input leaves nothing behind.
   void Discard() const;
@@ -46,7 +47,7 @@ class WorkFolder {
 
 // record.json and junit.xml, and then `text` and, if `name_record`, the record's path on standard output. The text is
 // printed also where the folder cannot be written, and the folder is written before standard output is: neither loses
-// the other. Environment.
+// the other. Environment, and std::system_error where only standard output was lost.
 void PrintAndWrite(const ResultFolder& folder, const reports::Record& record, const std::string& text,
                    bool name_record);
 

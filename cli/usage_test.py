@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every option of every command with a value that it does not take: one line on stderr that names it, exit code 2.
 
-Usage: usage_test.py PATH_OF_PLUMBLINE
+Usage: usage_test.py PATH_OF_PLUMBLINE FORMATS_MD README_MD
 """
 
+import json
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ import tempfile
 import unittest
 
 PLUMBLINE = os.path.abspath(sys.argv[1])
+FORMATS, README = map(pathlib.Path, sys.argv[2:4])
 COMMANDS = ("verify", "merge", "doctor")
 # What each option with a value says that it allows.
 ALLOWED = {
@@ -46,6 +48,13 @@ WRONG = {
     "--jobs": ("0", "257", "two", "1.5", "-1"),
     "--timeout": ("0", "0.09", "86401", "nan", "inf", "10s", "-1"),
     "--shrink": ("-1", "86401", "nan", "20s"),
+}
+# One of family exact that is on no list.
+LONE_CASE = {
+    "protocol": 1, "id": "exact/x", "family": "exact", "seed": 1, "steps": 10, "timeout_s": 60,
+    "model": {"layers": 1, "width": 6, "heads": 3, "kv_heads": 1, "positions": 9, "hidden": 7, "vocab": 19,
+              "weight_bound": 1, "fold_bound": 2, "gradient_fold_bound": 10, "dropout": False},
+    "config": {"train_batch_size": 6, "optimizer": {"type": "ModularSGD"}},
 }
 
 
@@ -146,6 +155,43 @@ class Files(Case):
             self.assertTrue(self.refusal("verify", "--engine", path).startswith(f"--engine {path}: "))
         self.assertIn(f"{missing}: ", self.refusal("merge", missing))
 
+    def test_a_text_that_a_case_file_cannot_train_on_is_named_with_its_option(self):
+        case, short, missing = self.dir / "case.json", self.dir / "short", self.dir / "missing"
+        case.write_text(json.dumps(LONE_CASE))
+        short.write_bytes(b"1234567")
+        self.assertEqual(self.refusal("verify", "--case-file", case, "--text", short),
+                         f"--text {short}: has 7 tokens; allowed: at least 10, one sample and its last label")
+        self.assertEqual(self.refusal("verify", "--case-file", case, "--text", missing),
+                         f"--text {missing}: cannot be read: No such file or directory")
+
+    def test_the_case_files_of_the_document_are_taken(self):
+        blocks = re.findall(r"^```\n(// .*?)^```$", FORMATS.read_text(), re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(blocks), 1)
+        case = self.dir / "case.json"
+        for block in blocks:
+            case.write_text(block)
+            done = run("verify", "--case-file", case, "--dry-run")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads(done.stdout)["id"], "gpt2/mine/data2-zero2")
+
+    def test_an_id_that_is_no_name_is_named_with_what_is_allowed(self):
+        case = self.dir / "case.json"
+        for id, shown in (("sgd", '"sgd"'), ("gpt2/x", '"gpt2/x"'), ("exact/a b", '"exact/a b"'), ("exact/\n", '"exact/\\n"'),
+                          ("exact/" + "x" * 300, '"exact/' + "x" * 54 + '"...')):
+            case.write_text(json.dumps(LONE_CASE | {"id": id}))
+            self.assertEqual(self.refusal("verify", "--case-file", case),
+                             f"--case-file {case}: id is {shown}; allowed: exact/ and then letters, digits, _ . - and /, "
+                             "at most 200 bytes in all")
+
+    def test_what_is_no_record_is_named_in_one_line(self):
+        path = self.dir / "file"
+        for content, what in (("# Title\n", "no JSON from line 1, column 1 on"), ("", "it is empty"),
+                              ('{"schema": 2,\n', "no JSON from line 2, column 1 on"), ("[]", "it is []"),
+                              (json.dumps(LONE_CASE), 'it has no "schema"')):
+            path.write_text(content)
+            self.assertEqual(self.refusal("merge", path),
+                             f"{path}: not a record (record.json of `verify` or `merge`): {what}")
+
     def test_a_text_that_no_case_can_train_on_is_refused_at_once(self):
         short = self.dir / "short"
         short.write_bytes(b"1234567")
@@ -174,6 +220,24 @@ class Files(Case):
         self.assertEqual(list((self.dir / "merged").iterdir()), [])
 
 
+class Counts(Case):
+    def test_of_cases_in_the_readme_are_those_of_the_lists(self):
+        text = " ".join(re.search(r"\*\*How many cases\.\*\*(.*?)\n\n", README.read_text(), re.DOTALL)[1].split())
+        listed = lambda *arguments: run("verify", "--list", *arguments).stdout.split()
+        smoke = listed()
+        coverage = json.loads(run("verify", "--coverage", "--json").stdout)
+        layouts = sum(family["cases"] for family in coverage["families"])
+        witness, relations = (sum(part in id for id in smoke) for part in ("/torch_eager-", "/metamorphic-"))
+        self.assertEqual(layouts + witness + relations, len(smoke))
+        total, twins = map(int, re.search(r"Smoke has (\d+): .* and (\d+) of the twin", text).groups())
+        self.assertEqual(total, len(smoke) + twins)
+        self.assertIn(f"the {len(smoke)} of `--list` ({layouts} layouts in the covering arrays of `--coverage`, {witness} of the "
+                      f"witness, {relations} relations)", text)
+        self.assertIn(f"no cases of the witness: {len(listed('--engine', 'x'))}.", text)
+        self.assertIn(f"`--tier full` lists {len(listed('--tier', 'full'))}, `nightly` {len(listed('--tier', 'nightly'))}.", text)
+        self.assertIn(f"\n{total} cases: {total} PASS.", README.read_text())
+
+
 class Pipes(Case):
     def test_a_reader_that_goes_away_ends_it_without_a_word_and_without_litter(self):
         for arguments in (["--list"], ["--filter", "exact/sgd-v19/torch_eager-fp32", "--out", self.dir / "out"]):
@@ -194,6 +258,11 @@ class Help(Case):
             self.assertIn("Examples:\n  ./plumbline ", done.stdout)
             self.assertIn("Exit codes: 0 ", done.stdout)
             self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [])
+
+    def test_says_what_a_hung_engine_costs(self):
+        text = " ".join(run("verify", "--help").stdout.split())
+        self.assertIn("Seconds that a case may take (default: 60). The first case after each start of an engine gets 30 more to "
+                      "load it; one that hangs is then ended within 0.5 s, and the engine is started again for the others", text)
 
     def test_examples_parse(self):
         self.record_files()

@@ -19,6 +19,7 @@
 #include "cli/programs.h"
 #include "cli/progress_line.h"
 #include "cli/result_folder.h"
+#include "cli/standard_output.h"
 #include "cli/verify_options.h"
 #include "cli/verify_table.h"
 #include "conformance/contract/error.h"
@@ -96,7 +97,7 @@ int PrintPlan(const VerifyOptions& options) {
           entry.id, contract::ToJson(entry.spec.config), ShowComm(entry.spec), ShowMemory(entry.spec));
     }
   }
-  if (options.list && options.json) std::fputs(ListJson(ids).c_str(), stdout);
+  if (options.list && options.json) Print(ListJson(ids));
   if (!plan.cases.empty()) return static_cast<int>(contract::ExitCode::kOk);
   std::fprintf(stderr, "plumbline: no case was selected\n");
   return static_cast<int>(contract::ExitCode::kFailure);
@@ -106,7 +107,7 @@ int PrintPlan(const VerifyOptions& options) {
 int PrintCoverage(const VerifyOptions& options) {
   const conformance::Plan plan = conformance::MakePlan(PlanOf(options));
   if (options.json) {
-    std::fputs(CoverageJson(options.tier, plan.list.coverage).c_str(), stdout);
+    Print(CoverageJson(options.tier, plan.list.coverage));
     return static_cast<int>(contract::ExitCode::kOk);
   }
   for (const conformance::FamilyCoverage& family : plan.list.coverage) {
@@ -187,9 +188,9 @@ int Run(VerifyOptions options) {
   if (options.coverage) return PrintCoverage(options);
   if (options.list || options.dry_run) return PrintPlan(options);
   const conformance::VerifyOptions verify = VerifyOptionsOf(options);  // refuses bad options before a folder is made
-  if (!verify.plan.lone) CheckText(options, conformance::MakePlan(verify.plan));
-  const InterruptWatcher interrupt;
+  CheckText(options, conformance::MakePlan(verify.plan));
   const ResultFolder folder(options.out, "verify");
+  const InterruptWatcher interrupt(folder.record_shown());
   try {
     const int code = RunInto(folder, options, verify, interrupt.token());
     return interrupt.exit_code().value_or(code);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verify_options.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <limits>
 #include <set>
@@ -10,6 +12,7 @@
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/strict_json.h"
+#include "conformance/engines/run_cases.h"
 #include "conformance/runner/lone_case_file.h"
 
 namespace plumbline::cli {
@@ -48,6 +51,15 @@ conformance::Tier ParseTier(const std::string& text) {
     if (conformance::kTiers[i].name == text) return static_cast<conformance::Tier>(i);
   }
   RefuseValue("--tier", text, TierNames());
+}
+
+// A hung engine costs more than the time-out says, in each of its starts.
+std::string TimeoutHelp() {
+  const conformance::RunLimits limits;
+  return fmt::format(
+      "Seconds that a case may take (default: {}). The first case after each start of an engine gets {:g} more to load "
+      "it; one that hangs is then ended within {:g} s, and the engine is started again for the others",
+      VerifyOptions{}.timeout, limits.start_allowance_s, limits.term_grace_s);
 }
 
 }  // namespace
@@ -134,8 +146,7 @@ CLI::App* AddVerifyOptions(CLI::App& app, VerifyOptions& options) {
       ->type_name(kSeeds.text());
   command->add_option("--jobs", options.jobs, "Engines that run at once (default: number of processors)")
       ->type_name(kJobs.text());
-  command->add_option("--timeout", options.timeout, "Seconds that a case may take (default: 60)")
-      ->type_name(kTimeouts.text());
+  command->add_option("--timeout", options.timeout, TimeoutHelp())->type_name(kTimeouts.text());
   command
       ->add_option("--out", options.out, "New or empty folder for the results (default: a new one in plumbline-out/)")
       ->type_name("FOLDER");

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "cli/diagnosis_totals.h"
+#include "cli/sensitivity_text.h"
 #include "conformance/engines/one_line.h"
 #include "reports/record/defect_state.h"
 #include "reports/record/divergence_text.h"
@@ -191,43 +191,6 @@ Record Printable(Record record) {
   return record;
 }
 
-// What the guards of all passing cases have planted.
-std::string Planted(const Record& record) {
-  int64_t planted = 0, cases = 0;
-  for (const CaseRecord& entry : record.cases) {
-    for (const reports::CheckRecord& check : entry.checks) {
-      if (check.name != "guard" || check.outcome != CheckOutcome::kPass) continue;
-      planted += check.compared;
-      ++cases;
-    }
-  }
-  if (cases == 0) return "";
-  return fmt::format("  {} changes planted into what was seen of {}: each was noticed\n", planted,
-                     Counted(cases, "case"));
-}
-
-// What the truths showed about their own sensitivity, once per problem, and for real families once per storage type.
-std::string Sensitivity(const Record& record) {
-  std::string text;
-  std::set<std::string> seen;
-  for (const CaseRecord& entry : record.cases) {
-    for (const reports::CheckRecord& check : entry.checks) {
-      const bool by_storage = check.name == "gradient";
-      if (!by_storage && check.name != "liveness" && check.name != "amplification" && check.name != "truth" &&
-          check.name != "bias") {
-        continue;
-      }
-      if (check.outcome != CheckOutcome::kPass) continue;
-      const std::string storage = by_storage ? Axis(entry, "storage") : "";
-      if (!seen.insert(Axis(entry, "problem") + check.name + storage).second) continue;
-      text +=
-          fmt::format("  {:<17}{}{}\n", Axis(entry, "problem"), storage.empty() ? "" : storage + ": ", check.detail);
-    }
-  }
-  text += Planted(record);
-  return text.empty() ? "" : "\nCould these checks have failed?\n" + text;
-}
-
 std::string_view StateOf(const reports::DefectRecord& defect) {
   if (defect.caught) return "caught";
   return reports::WasNotTried(defect) ? "NOT_RUN" : "SURVIVED";
@@ -266,7 +229,10 @@ std::string Summary(const Record& record) {
   if (!record.missing_shards.empty()) {
     text += fmt::format(" Missing shards: {}.", fmt::join(record.missing_shards, ", "));
   }
-  if (record.interrupted) text += " Interrupted.";
+  if (record.interrupted) {
+    text += fmt::format(" Interrupted: {} of {} had been judged.", record.totals.sum() - record.totals.not_run,
+                        Counted(record.listed, "case"));
+  }
   return "\n" + text + "\n";
 }
 
@@ -277,7 +243,7 @@ std::string VerifyTable(const Record& original, bool verbose) {
   std::string text = fmt::format("{} {} against the reference; text {} ({} bytes), seed {}\n\n", record.engine.name,
                                  record.engine.version, record.text.name, record.text.size_bytes, record.seed);
   if (!record.cases.empty()) text += CaseTable(record);
-  return text + Findings(record, verbose) + Sensitivity(record) + DefectTable(record) + Summary(record);
+  return text + Findings(record, verbose) + SensitivityText(record) + DefectTable(record) + Summary(record);
 }
 
 }  // namespace plumbline::cli

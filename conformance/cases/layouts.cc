@@ -142,9 +142,13 @@ std::vector<Constraint> Constraints() {
            [](const RunConfig& config, const LayoutScale& scale) {
              return config.storage != DType::kBF16 || scale.fits_bf16;
            }},
-          {"the problem's bounds leave the integers that fp16 holds, or it is of a real family, which has no fp16 yet",
+          {"the problem's bounds leave the integers that fp16 holds",
            [](const RunConfig& config, const LayoutScale& scale) {
-             return config.storage != DType::kF16 || scale.fp16_loss_scale > 0;
+             return config.storage != DType::kF16 || !scale.has_fp16 || scale.fp16_loss_scale > 0;
+           }},
+          {"real families have no fp16 yet",
+           [](const RunConfig& config, const LayoutScale& scale) {
+             return config.storage != DType::kF16 || scale.has_fp16;
            }},
           {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
              return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
@@ -276,6 +280,7 @@ std::optional<RunConfig> PlainIn(const Problem& problem, DType storage) {
 LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection) {
   LayoutScale scale;
   scale.fits_bf16 = FitsBf16(model);
+  scale.has_fp16 = model.is_exact();
   scale.fp16_loss_scale = Fp16LossScale(model);
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
     if (!parameter.frozen) scale.trained_elems += parameter.numel();

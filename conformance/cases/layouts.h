@@ -20,6 +20,7 @@ struct LayoutScale {
   int64_t trained_elems = 0;     // all that are not frozen: one bucket, exactly full
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
+  bool has_fp16 = true;         // false: the family is not built in it yet
   int64_t fp16_loss_scale = 0;  // 0: fp16 does not fit
 };
 

@@ -5,17 +5,24 @@
 #include <string_view>
 
 #include "conformance/contract/batch_source.h"
+#include "conformance/contract/strict_json.h"
 
 namespace plumbline::conformance {
 namespace {
 
 using contract::DType;
 
+constexpr size_t kMaxIdBytes = 200;
+
+std::string ShownId(const std::string& id) {
+  constexpr size_t kMaxShownBytes = 60;
+  return contract::JsonQuote(id.substr(0, kMaxShownBytes)) + (id.size() > kMaxShownBytes ? "..." : "");
+}
+
 // Folders of results are named after it.
 bool IsGoodId(const std::string& id, std::string_view family) {
-  constexpr size_t kMaxBytes = 200;
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/";
-  return id.size() <= kMaxBytes && id.starts_with(std::string(family) + "/") &&
+  return id.size() <= kMaxIdBytes && id.starts_with(std::string(family) + "/") &&
          id.find_first_not_of(kAllowed) == std::string::npos;
 }
 
@@ -114,7 +121,8 @@ Problem ProblemOf(const contract::Case& spec, const std::string& name) {
 
 std::optional<std::string> WhyNotJudgeable(const contract::Case& spec) {
   if (!IsGoodId(spec.id, spec.model.family())) {
-    return "id is not a name; allowed: FAMILY/ and then letters, digits, _ . - and /, 200 bytes in all";
+    return "id is " + ShownId(spec.id) + "; allowed: " + std::string(spec.model.family()) +
+           "/ and then letters, digits, _ . - and /, at most " + std::to_string(kMaxIdBytes) + " bytes in all";
   }
   if (const auto why = WhyNoWholeRun(spec)) return why;
   if (spec.config.storage == DType::kF64) {

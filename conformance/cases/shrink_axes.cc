@@ -273,7 +273,7 @@ ShrinkAxis LearningRateSchedule() {
           [](const Case& spec) { return OffIf(spec.config.schedule.kind != Schedule::Kind::kConstant); },
           [](Case& spec, int64_t) { spec.config.schedule = Schedule{}; },
           "constant",
-          "warm-up"};
+          "set"};
 }
 
 ShrinkAxis WeightDecay() {

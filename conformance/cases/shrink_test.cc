@@ -139,6 +139,10 @@ TEST(ShrinkAxes, ReductionsNameTheAxesThatDiffer) {
   EXPECT_EQ(Reductions(spec, smaller), "data 8 → 2, steps 60 → 1");
   const Case narrow = Listed("gpt2/tied-adamw");
   EXPECT_EQ(Reductions(narrow, WithValue(narrow, AxisOf("dropout"), 0).value()), "dropout on → off");
+  for (const char* id : {"gpt2/tied-adamw/", "gpt2/frozen-momentum/", "gpt2/frozen-adamw/", "gpt2/cycled-adamw/"}) {
+    const Case scheduled = Listed(id);
+    EXPECT_EQ(Reductions(scheduled, WithValue(scheduled, AxisOf("schedule"), 0).value()), "schedule set → constant");
+  }
 }
 
 TEST(Shrink, OfWhatAlwaysFailsLeavesNothingSmaller) {

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
 
 #include "conformance/contract/case_tensors.h"
 #include "conformance/contract/error.h"
@@ -306,14 +309,24 @@ void CheckBatches(const CaseData& data) {
   demand("T", data.batches.positions, data.spec.model.positions(), "model.positions");
 }
 
-// Modular optimizers train family exact, and nothing else does.
-void CheckOptimizer(const JsonValue& root, const Case& spec) {
-  if (IsModular(spec.config.optimizer) == spec.model.is_exact()) return;
-  root.At("config")
-      .At("optimizer")
-      .At("type")
-      .Reject(spec.model.is_exact() ? "ModularMomentum, ModularSGD in family exact"
-                                    : "AdamW, SGD, Adam, Lion, Lamb in family gpt2");
+constexpr OptimizerKind kOptimizersOfExact[] = {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd};
+constexpr OptimizerKind kOptimizersOfGpt2[] = {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kAdam,
+                                               OptimizerKind::kLion, OptimizerKind::kLamb};
+
+using All = std::span<const OptimizerKind>;
+
+// Before the config is parsed, which by itself does not know the family: where the name is wrong, only those of the
+// family are named.
+void CheckOptimizer(const JsonValue& root, const ModelSpec& model) {
+  const std::optional<JsonValue> optimizer = root.At("config").Find("optimizer");
+  const std::optional<JsonValue> type = optimizer ? optimizer->Find("type") : std::nullopt;
+  if (!type) return;
+  std::string allowed;
+  for (OptimizerKind kind : model.is_exact() ? All(kOptimizersOfExact) : All(kOptimizersOfGpt2)) {
+    if (type->IsString() && type->String() == Name(kind)) return;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(Name(kind));
+  }
+  type->Reject(allowed + " in family " + std::string(model.family()));
 }
 
 std::vector<int64_t> ParseSteps(const JsonValue& root, std::string_view key, const Case& spec) {
@@ -368,8 +381,8 @@ Case ParseCase(std::string_view json, std::string_view where) {
   Case spec;
   spec.id = root.At("id").String();
   spec.model = ParseModel(root);
+  CheckOptimizer(root, spec.model);
   spec.config = ParseRunConfig(root.At("config"));
-  CheckOptimizer(root, spec);
   spec.seed = root.At("seed").UInt64();
   // A run of family exact starts at step 0, or resumes.
   if (const auto first = root.Find("first_step")) {

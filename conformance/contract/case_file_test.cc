@@ -284,6 +284,30 @@ TEST(Case, NamesEachFieldThatIsWrong) {
   for (const auto& [from, to, message] : kTable) EXPECT_EQ(JsonMessage(from, to), message) << to;
 }
 
+TEST(Case, NamesTheOptimizersOfItsFamilyOnly) {
+  const auto message = [](const std::string& family, const std::string& type) {
+    return ErrorMessage(ErrorCode::kInvalidArgument, [&] {
+      ParseCase(R"({"protocol": 1, "id": "x", "seed": 1, "steps": 1, "timeout_s": 1, "family": ")" + family +
+                    R"(", "model": {"layers": 1, "width": 2, "heads": 1, )" +
+                    (family == "exact" ? R"("kv_heads": 1, "weight_bound": 1, "fold_bound": 2,
+                                            "gradient_fold_bound": 10, "dropout": false, )"
+                                       : R"("tied_head": true, )") +
+                    R"("positions": 2, "hidden": 2, "vocab": 3},
+                      "config": {"train_batch_size": 1, "optimizer": {"type": )" +
+                    type + "}}}",
+                "case.json");
+    });
+  };
+  for (const char* type : {"\"AdamW\"", "\"Adam\"", "\"modularsgd\"", "1"}) {
+    EXPECT_EQ(message("exact", type), "case.json: config.optimizer.type is " + std::string(type) +
+                                          "; allowed: ModularMomentum, ModularSGD in family exact");
+  }
+  for (const char* type : {"\"ModularSGD\"", "\"Adagrad\"", "\"adamw\"", "null"}) {
+    EXPECT_EQ(message("gpt2", type), "case.json: config.optimizer.type is " + std::string(type) +
+                                         "; allowed: AdamW, SGD, Adam, Lion, Lamb in family gpt2");
+  }
+}
+
 TEST(Case, PassesUnsupportedKeysOfTheConfigOn) {
   EXPECT_EQ(JsonMessage("\"bf16\": {", "\"prescale_gradients\": true, \"bf16\": {", ErrorCode::kUnsupported),
             "case.json: config: key \"prescale_gradients\" is known but not built yet; leave it out");

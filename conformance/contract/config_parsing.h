@@ -12,7 +12,8 @@ namespace plumbline::contract {
 
 inline constexpr int64_t kMaxCount = int64_t{1} << 40;  // of elements, samples, steps
 
-// Unsupported for known keys outside `built`, InvalidArgument with the nearest known key for unknown ones.
+// Unsupported for known keys outside `built`, InvalidArgument for unknown ones with the nearest known key or, where
+// none is near, those of `built`.
 void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
                std::span<const std::string_view> unbuilt);
 

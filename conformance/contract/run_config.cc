@@ -247,13 +247,12 @@ void ParseReal(const JsonValue& root, RunConfig& config) {
   if (!IsModular(config.optimizer) && config.storage == DType::kF16) {
     Fail(ErrorCode::kUnsupported, root.At("fp16").At("enabled").Path() + " is true with optimizer " +
                                       std::string(Name(config.optimizer)) +
-                                      ", which is known but not built yet; allowed: ModularMomentum, ModularSGD");
+                                      ", which is known but not built yet; allowed: false");
   }
   for (const char* key : {"param_groups", "scheduler", "gradient_clipping", "adaptive_clipping"}) {
     if (!IsModular(config.optimizer) || !root.Find(key)) continue;
     Fail(ErrorCode::kInvalidArgument, root.Path() + ": key \"" + std::string(key) + "\" is given with optimizer " +
-                                          std::string(Name(config.optimizer)) +
-                                          "; allowed: AdamW, SGD, Adam, Lion, Lamb");
+                                          std::string(Name(config.optimizer)) + ", which has none; leave it out");
   }
   if (const auto groups = root.Find("param_groups")) ParseGroups(*groups, config);
   if (const auto scheduler = root.Find("scheduler")) config.schedule = ParseSchedule(*scheduler, config.params.lr);

@@ -162,10 +162,13 @@ std::vector<std::string> JsonValue::Keys() const {
   return keys;
 }
 
-void JsonValue::AllowOnly(std::span<const std::string_view> allowed) const {
+void JsonValue::AllowOnly(std::span<const std::string_view> allowed,
+                          std::span<const std::string_view> also_known) const {
+  std::vector<std::string_view> known(allowed.begin(), allowed.end());
+  known.insert(known.end(), also_known.begin(), also_known.end());
   for (const std::string& key : Keys()) {
-    if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
-    const auto nearest = Nearest(key, allowed);
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const auto nearest = Nearest(key, known);
     Fail(ErrorCode::kInvalidArgument, Path() + ": unknown key " + Shown(Node(key)) +
                                           (nearest ? "; did you mean \"" + std::string(*nearest) + "\"?"
                                                    : "; allowed: " + (allowed.empty() ? "no key" : Join(allowed))));

@@ -23,11 +23,13 @@ class JsonValue {
   // `where` begins each message, usually the file's name.
   static JsonValue Parse(std::string_view text, std::string_view where, Comments comments = Comments::kForbidden);
 
-  // Objects. At() demands the key; Find() does not. AllowOnly() rejects other keys and names the nearest allowed one.
+  // Objects. At() demands the key; Find() does not. AllowOnly() rejects other keys and names the nearest allowed one,
+  // or all of them. also_known: let pass and suggested too, but not called allowed; the caller has words of its own for
+  // them.
   JsonValue At(std::string_view key) const;
   std::optional<JsonValue> Find(std::string_view key) const;
   std::vector<std::string> Keys() const;
-  void AllowOnly(std::span<const std::string_view> keys) const;
+  void AllowOnly(std::span<const std::string_view> keys, std::span<const std::string_view> also_known = {}) const;
   void AllowOnly(std::initializer_list<std::string_view> keys) const;
 
   // Arrays.

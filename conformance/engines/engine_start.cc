@@ -33,7 +33,7 @@ EngineStart::Rank StartOne(const std::vector<std::string>& command, std::vector<
 
 EngineStart::EngineStart(const EngineProgram& engine, const std::vector<std::string>& args,
                          std::optional<int64_t> copies, const std::filesystem::path& log_prefix,
-                         int64_t max_log_bytes) {
+                         int64_t max_log_bytes) try {
   const std::vector<std::string> command = CommandLine(engine.program, engine.extra_args, args);
   const std::string where = "engine " + engine.program.string();
   if (!copies) {
@@ -47,6 +47,12 @@ EngineStart::EngineStart(const EngineProgram& engine, const std::vector<std::str
     ranks_.push_back(StartOne(command, EnvironmentOfRank({.rank = rank, .world = *copies, .port = port}), mark_,
                               log_path, max_log_bytes, where));
   }
+} catch (const contract::Error& error) {
+  // A program that runs cases has described itself before. One that cannot be executed any more was taken away or
+  // changed meanwhile, which no usage is to blame for.
+  contract::Fail(
+      error.code() == contract::ErrorCode::kInvalidArgument ? contract::ErrorCode::kEnvironment : error.code(),
+      error.what());
 }
 
 void EngineStart::Wait(double max_s) {

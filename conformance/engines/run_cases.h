@@ -69,9 +69,9 @@ struct RunLimits {
 // its environment, or outlived a killed harness, is beyond reach.)
 //
 // Lists and logs are left in a new folder under scratch_dir. Throws contract::Error before the first start if an
-// out_dir is not empty (InvalidArgument) or a folder cannot be made (Environment), and at a start that fails for a
-// reason of this machine (Environment) or of the program file (InvalidArgument); cases that were not reported then
-// remain unreported. What on_done throws passes through. No process is left behind in any case.
+// out_dir is not empty (InvalidArgument) or a folder cannot be made (Environment), and at a start that fails, also for a
+// reason of the program file (Environment: it has described itself before); cases that were not reported then remain
+// unreported. What on_done throws passes through. No process is left behind in any case.
 void RunCases(const EngineProgram& engine, const contract::EngineDescription& description,
               std::span<const CaseRun> cases, const std::filesystem::path& scratch_dir, std::stop_token stop,
               const std::function<void(size_t index, const CaseOutcome& outcome)>& on_done,

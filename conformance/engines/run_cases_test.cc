@@ -273,7 +273,7 @@ TEST_F(RunCasesTest, ExitWithoutStatusIsAProtocolErrorOfOneCase) {
   for (const char* behaviour : {"ok", "exit_0", "exit_3", "ok"}) Add(behaviour);
   Run(Description(true));
   EXPECT_EQ(Kinds(), (Strings{"ok", "protocol", "protocol", "ok"}));
-  EXPECT_EQ(Message(1), "the engine ended with exit code 0 without status.json, at case 2 of 4");
+  EXPECT_EQ(Message(1), "the engine ended with exit code 0 without status.json, at entry 2 of 4 of its --batch list");
   EXPECT_EQ(Message(2), "ended with exit code 3; no status.json");
 }
 
@@ -572,7 +572,8 @@ TEST_F(RunCasesTest, ProgramThatCannotBeStartedIsAnErrorOfTheCall) {
       RunCases({program, {}}, Description(true), cases_, folder_ / "scratch", {}, [](size_t, const CaseOutcome&) {});
       ADD_FAILURE() << program;
     } catch (const contract::Error& error) {
-      EXPECT_EQ(error.code(), contract::ErrorCode::kInvalidArgument);
+      // Whoever runs cases has asked it to describe itself before.
+      EXPECT_EQ(error.code(), contract::ErrorCode::kEnvironment);
       EXPECT_NE(std::string(error.what()).find(program.string()), std::string::npos) << error.what();
     }
   }

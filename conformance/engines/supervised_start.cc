@@ -229,7 +229,8 @@ void SupervisedStart::JudgeEnd() {
   CaseOutcome outcome{.kind = Kind::kProtocol, .message = "", .wall_s = MonotonicSeconds() - case_began_, .log = {}};
   outcome.message = "the engine ended with exit code 0 without status.json";
   if (task_.batch) {
-    outcome.message += ", at case " + std::to_string(next_ + 1) + " of " + std::to_string(task_.indexes.size());
+    outcome.message += ", at entry " + std::to_string(next_ + 1) + " of " + std::to_string(task_.indexes.size()) +
+                       " of its --batch list";
   }
   const std::string line = engine_.ranks().front().log.LastErrorLine();
   if (!line.empty()) outcome.message += "; last line of its errors: " + line;

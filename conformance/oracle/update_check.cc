@@ -102,6 +102,10 @@ bool GradientIsFinite(const StepSight& after) {
   return true;
 }
 
+bool AreZero(const std::vector<Bounded>& lrs) {
+  return std::all_of(lrs.begin(), lrs.end(), [](const Bounded& lr) { return lr.value == 0; });
+}
+
 class UpdateCheck {
  public:
   UpdateCheck(const contract::Case& spec, const RealStart& start, const StepSight& after)
@@ -134,7 +138,7 @@ class UpdateCheck {
     if (after_.real.skipped) findings_.Add("skipped", "", "the step was skipped");
     if (!GradientIsFinite(after_)) findings_.Add("gradient", "", "is not finite, and the step was not skipped");
     const std::vector<Bounded> lrs = ScheduledLr(spec_.config, after_.step);
-    rests_ = Rests(after_.step) && !AlwaysRests();
+    rests_ = AreZero(lrs) && !AlwaysRests();
     findings_.Count(static_cast<int64_t>(lrs.size()));
     if (lrs.size() != after_.real.lr.size()) {
       findings_.Add("lr", "", std::to_string(after_.real.lr.size()) + " groups for " + std::to_string(lrs.size()));
@@ -150,15 +154,10 @@ class UpdateCheck {
     CheckHistory();
   }
 
-  bool Rests(int64_t step) const {
-    const std::vector<Bounded> lrs = ScheduledLr(spec_.config, step);
-    return std::all_of(lrs.begin(), lrs.end(), [](const Bounded& lr) { return lr.value == 0; });
-  }
-
   // Of the steps up to two later: a warm-up from 0 rests in its first two.
   bool AlwaysRests() const {
     for (int64_t step = 0; step <= after_.step + 2; ++step) {
-      if (!Rests(step)) return false;
+      if (!AreZero(ScheduledLr(spec_.config, step))) return false;
     }
     return true;
   }

@@ -201,8 +201,9 @@ void Diagnosis::AddTruth(const Found& found, const Dump& dump, Evidence& evidenc
   }
 }
 
-Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump, std::vector<size_t>& forgotten) const {
-  Evidence evidence;
+Diagnosis::Known Diagnosis::EvidenceOf(const Found& found, const Dump& dump) const {
+  Known known;
+  Evidence& evidence = known.evidence;
   evidence.is_exact = model_.is_exact();
   evidence.parameter = contract::Parameters(model_)[found.tensor];
   evidence.kind = found.kind;
@@ -219,19 +220,18 @@ Evidence Diagnosis::EvidenceOf(const Found& found, const Dump& dump, std::vector
     evidence.candidate = std::move(held->values);
     evidence.held = std::move(held->held);
   }
-  forgotten = ForgetElementsWithoutValue(evidence);
+  known.forgotten = ForgetElementsWithoutValue(evidence);
   if (!evidence.is_exact) {
     constexpr double kRounding = 0x1p-23;  // of fp32, of what is stored; a candidate may be much larger than the truth
     const double stored = std::max(Norm(evidence.truth), Norm(evidence.candidate));
     evidence.noise = found.kind == TensorKind::kGradient && !lead_.expected ? lead_.noise : kRounding * stored;
   }
-  return evidence;
+  return known;
 }
 
 reports::DivergenceRecord Diagnosis::FinishTensor(const Found& found, const Dump& dump,
                                                   reports::DivergenceRecord record) const {
-  std::vector<size_t> forgotten;
-  const Evidence evidence = EvidenceOf(found, dump, forgotten);
+  const auto [evidence, forgotten] = EvidenceOf(found, dump);
   record.quantity = contract::Name(found.kind);
   record.tensor = evidence.parameter.name;
   record.layer = LayerOf(record.tensor);

@@ -41,12 +41,16 @@ class Diagnosis {
     size_t tensor = 0;
   };
 
+  struct Known {
+    Evidence evidence;
+    std::vector<size_t> forgotten;  // elements without a value, which say nothing
+  };
+
   void PlanRuns(const contract::TokenSource& source, ProbeCache& probes);
   std::optional<Found> FindTensor(const Dump& dump) const;
   std::optional<TensorState> StateBefore(size_t tensor) const;
   TensorState InitialState(size_t tensor) const;
-  // forgotten: elements without a value, which say nothing.
-  Evidence EvidenceOf(const Found& found, const Dump& dump, std::vector<size_t>& forgotten) const;
+  Known EvidenceOf(const Found& found, const Dump& dump) const;
   void AddTruth(const Found& found, const Dump& dump, Evidence& evidence) const;
   // Names of quantities, besides those of the kinds of tensors.
   static constexpr const char* kDump = "dump";  // ranks do not agree, or a dump is not what the trace lists

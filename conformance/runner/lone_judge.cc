@@ -37,8 +37,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// False where a case's data cannot be made: the text is too short, or no weights of tokens fit its layouts. Of starts
-// of engines the same code says that a program is not what it was, which is no property of the case.
+// False where a case's data cannot be made: the text is too short, or no weights of tokens fit its layouts.
 template <typename Make>
 bool HasData(Make make) {
   try {

@@ -107,7 +107,7 @@ TEST_F(LoneJudgeTest, AnEngineProgramThatIsGoneIsAnErrorAndNotACaseWithoutData) 
 
     const std::filesystem::path program = engine->engine().program.program;
     std::filesystem::rename(program, program.string() + ".away");
-    const std::string message = ErrorMessage(contract::ErrorCode::kInvalidArgument, [&] { Judge(spec); });
+    const std::string message = ErrorMessage(contract::ErrorCode::kEnvironment, [&] { Judge(spec); });
     EXPECT_NE(message.find(program.string() + ": no such file"), std::string::npos) << message;
     std::filesystem::rename(program.string() + ".away", program);
   }

@@ -89,8 +89,10 @@ std::vector<std::filesystem::path> Schedule::Unneeded(size_t number) const {
 
 std::vector<std::filesystem::path> Schedule::FoldersOf(const RunTask& task) const {
   std::vector<std::filesystem::path> dirs;
-  for (const ScheduledRun& run : runs_) {
-    if (run.task != &task) continue;
+  const auto numbers = numbers_by_task_.find(&task);
+  if (numbers == numbers_by_task_.end()) return dirs;
+  for (size_t number : numbers->second) {
+    const ScheduledRun& run = runs_[number];
     if (run.owns_case_dir) dirs.push_back(run.case_dir);
     dirs.push_back(run.out_dir);
   }
@@ -115,6 +117,7 @@ void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
     }
     unit.runs.push_back({run.case_dir, run.out_dir, run.spec.timeout_s, run.spec.config.world_size()});
     unit.numbers.push_back(runs_.size());
+    numbers_by_task_[&task].push_back(runs_.size());
     runs_.push_back(std::move(run));
   }
 }

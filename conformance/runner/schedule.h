@@ -66,6 +66,7 @@ class Schedule {
   std::stop_token stop_;
   std::vector<ScheduledRun> runs_;
   std::vector<RunUnit> units_;
+  std::map<const RunTask*, std::vector<size_t>> numbers_by_task_;  // of its runs
   int64_t num_case_dirs_ = 0;
   std::map<std::string, std::filesystem::path> case_dirs_;  // by case.json, of runs that begin at the initial state
   std::map<std::string, contract::CaseData> data_by_problem_;

@@ -217,6 +217,16 @@ OrderedJson ToNode(const Record& record) {
 
 // --- reading ---
 
+RecordError NoRecord(const std::string& why) {
+  return RecordError("not a record (record.json of `verify` or `merge`): " + why);
+}
+
+std::string Shown(const Json& node) {
+  std::string value = node.dump(-1, ' ', true);
+  if (value.size() > 60) value = value.substr(0, 60) + "...";
+  return value;
+}
+
 // A value and where it stands. Every access checks the type.
 class Field {
  public:
@@ -293,9 +303,7 @@ class Field {
   std::string Where() const { return path_.empty() ? "the record" : path_; }
 
   [[noreturn]] void Reject(const std::string& allowed) const {
-    std::string value = node_.dump(-1, ' ', true);
-    if (value.size() > 60) value = value.substr(0, 60) + "...";
-    throw RecordError(Where() + " is " + value + "; allowed: " + allowed);
+    throw RecordError(Where() + " is " + Shown(node_) + "; allowed: " + allowed);
   }
 
   const Json& node_;
@@ -402,12 +410,12 @@ ShardRecord ReadShard(const Field& field) {
 }
 
 Record ReadRecordNode(const Json& root) {
+  if (!root.is_object()) throw NoRecord("it is " + Shown(root));
+  if (!root.contains("schema")) throw NoRecord("it has no \"schema\"");
   const Field field(root, "");
   // Before the keys, since another schema may have others.
-  if (root.is_object() && root.contains("schema")) {
-    const int64_t schema = field["schema"].Int();
-    Demand(schema == kRecordSchema, "schema", std::to_string(schema), std::to_string(kRecordSchema));
-  }
+  const int64_t schema = field["schema"].Int();
+  Demand(schema == kRecordSchema, "schema", std::to_string(schema), std::to_string(kRecordSchema));
   field.DemandKeys({"schema", "command", "created", "seed", "options", "text", "environment", "engine", "shard",
                     "missing_shards", "interrupted", "listed", "totals", "exit_code", "cases", "defects"});
   return {.command = field["command"].String(),
@@ -445,6 +453,14 @@ class StructureGuard {
   std::vector<std::set<std::string>> keys_;
 };
 
+// "line 3, column 7" of the byte with this number, counted from 1.
+std::string Position(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none
+  return "line " + std::to_string(lines + 1) + ", column " + std::to_string(before.size() - line_begin + 1);
+}
+
 Json ParseJson(std::string_view text) {
   if (text.size() > kMaxRecordBytes) {
     throw RecordError("longer than " + std::to_string(kMaxRecordBytes) + " bytes");
@@ -453,8 +469,11 @@ Json ParseJson(std::string_view text) {
   try {
     return Json::parse(text,
                        [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
-  } catch (const Json::exception& error) {
-    throw RecordError(std::string("not JSON: ") + error.what());
+  } catch (const Json::parse_error& error) {
+    const bool empty = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+    throw NoRecord(empty ? "it is empty" : "no JSON from " + Position(text, error.byte) + " on");
+  } catch (const Json::out_of_range&) {  // a number beyond double
+    throw NoRecord("a number is out of range");
   }
 }
 
@@ -478,7 +497,7 @@ Record ParseRecord(std::string_view json, std::string_view where) {
 Record ReadRecord(const std::filesystem::path& path) {
   std::error_code reason;
   const uintmax_t size = std::filesystem::file_size(path, reason);  // an error for what is not a regular file
-  if (reason) throw RecordError(path.string() + ": " + reason.message());
+  if (reason) throw RecordError(path.string() + ": cannot be read: " + reason.message());
   if (size > kMaxRecordBytes)
     throw RecordError(path.string() + ": longer than " + std::to_string(kMaxRecordBytes) + " bytes");
   std::string text(size, '\0');

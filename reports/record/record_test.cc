@@ -15,6 +15,8 @@
 namespace plumbline::reports {
 namespace {
 
+const std::string kNoRecord = "not a record (record.json of `verify` or `merge`): ";
+
 std::string Rejection(const std::string& json) {
   try {
     ParseRecord(json, "r.json");
@@ -139,7 +141,7 @@ TEST(Record, WrongTypesAreNamedWithTheirPlace) {
   EXPECT_EQ(Rejection(Edited("\"verdict\": \"VACUOUS\"", "\"verdict\": \"vacuous\"")),
             "cases[5].verdict is \"vacuous\"; allowed: PASS, FAIL, ERROR, UNSUPPORTED, NOT_RUN, VACUOUS");
   EXPECT_EQ(Rejection(Edited("\"seconds\": 0.25", "\"seconds\": -0.25")).substr(0, 19), "cases[0].seconds is");
-  EXPECT_EQ(Rejection(Edited("\"seconds\": 0.25", "\"seconds\": 1e999")).substr(0, 8), "not JSON");
+  EXPECT_EQ(Rejection(Edited("\"seconds\": 0.25", "\"seconds\": 1e999")), kNoRecord + "a number is out of range");
 }
 
 TEST(Record, AnotherSchemaIsNamedBeforeItsKeysAre) {
@@ -151,6 +153,12 @@ TEST(Record, BytesThatAreNoRecordAreRejected) {
        {"", "{", "null", "[]", "{}", "3", "\"x\"", "{\"schema\": 2}", "{\"schema\": \"1\"}", "\xFF", "// c\n{}"}) {
     Rejection(text);
   }
+  EXPECT_EQ(Rejection(""), kNoRecord + "it is empty");
+  EXPECT_EQ(Rejection(" \n"), kNoRecord + "it is empty");
+  EXPECT_EQ(Rejection("# Title"), kNoRecord + "no JSON from line 1, column 1 on");
+  EXPECT_EQ(Rejection("{\n\"schema\": 2,\n \"a\": x"), kNoRecord + "no JSON from line 3, column 7 on");
+  EXPECT_EQ(Rejection("[1]"), kNoRecord + "it is [1]");
+  EXPECT_EQ(Rejection("{\"id\": 1}"), kNoRecord + "it has no \"schema\"");
   EXPECT_EQ(Rejection(std::string(100'000, '[')), "nested deeper than 8 levels");
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";

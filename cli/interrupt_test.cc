@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each test ends a process of its own by signals, and waits for nothing but that they are taken.
+#include "cli/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kLivesOn = 7;
+constexpr double kNever = 1e9;
+
+// Sends it to ourselves, and returns when the watcher has taken it.
+void SendAndAwait(int number) {
+  kill(getpid(), number);
+  for (sigset_t pending; sigpending(&pending) == 0 && sigismember(&pending, number) == 1;) sched_yield();
+}
+
+// What a process ends with that sends itself these, `repeat_s` being the time in which they count as one. Without a
+// watcher's word it ends as if nothing had been sent.
+[[noreturn]] void Send(std::initializer_list<int> numbers, double repeat_s) {
+  auto watcher = std::make_unique<InterruptWatcher>("RECORD", repeat_s);
+  for (int number : numbers) SendAndAwait(number);
+  while (numbers.size() > 0 && !watcher->token().stop_requested()) sched_yield();
+  const int code = watcher->exit_code().value_or(kLivesOn);
+  watcher.reset();  // what was taken has been dealt with
+  std::_Exit(code == 128 + *numbers.begin() ? kLivesOn : 1);
+}
+
+using InterruptDeathTest = ::testing::Test;
+
+TEST(InterruptDeathTest, ARequestLeavesTheProgramToEndByItself) {
+  const char* const words = "interrupted: .* goes into RECORD; again to quit at once, without it";
+  EXPECT_EXIT(Send({SIGINT}, 0), ::testing::ExitedWithCode(kLivesOn), words);
+  EXPECT_EXIT(Send({SIGTERM}, 0), ::testing::ExitedWithCode(kLivesOn), words);
+}
+
+TEST(InterruptDeathTest, ASecondEndsItAtOnceWithItsOwnCode) {
+  EXPECT_EXIT(Send({SIGINT, SIGINT}, 0), ::testing::ExitedWithCode(130), "");
+  EXPECT_EXIT(Send({SIGINT, SIGTERM}, 0), ::testing::ExitedWithCode(143), "");
+}
+
+TEST(InterruptDeathTest, RepeatsThatComeWithTheFirstAreOneRequest) {
+  EXPECT_EXIT(Send({SIGINT, SIGINT, SIGINT}, kNever), ::testing::ExitedWithCode(kLivesOn), "");
+  EXPECT_EXIT(Send({SIGTERM, SIGINT}, kNever), ::testing::ExitedWithCode(kLivesOn), "");
+}
+
+}  // namespace
+}  // namespace plumbline::cli
