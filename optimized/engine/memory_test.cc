@@ -211,7 +211,10 @@ int64_t FrozenElems(const CaseData& data) {
 int64_t NumMoments(const contract::RunConfig& config) {
   switch (config.optimizer) {
     case contract::OptimizerKind::kAdamW:
+    case contract::OptimizerKind::kAdam:
+    case contract::OptimizerKind::kLamb:
       return 2;
+    case contract::OptimizerKind::kLion:
     case contract::OptimizerKind::kModularMomentum:
       return 1;
     case contract::OptimizerKind::kModularSgd:

@@ -32,6 +32,12 @@ void RequireSupported(const contract::Case& spec) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
                 std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
   }
+  if (config.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kNone) {
+    Unsupported("adaptive_clipping is set; supported: gradient_clipping");
+  }
+  for (const contract::ParameterGroup& group : config.groups) {
+    if (!group.clip) Unsupported("param_groups: clip of " + group.match + " is false; supported: true");
+  }
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW and SGD with parameter groups and a schedule. Kernels are called slice by slice, so that padding is neither
-// read nor written; the number of the update is the engine's, so that no group and no shard counts for itself.
+// AdamW, Adam and SGD with parameter groups and a schedule. Kernels are called slice by slice, so that padding is
+// neither read nor written; the number of the update is the engine's, so that no group and no shard counts for itself.
 #include <algorithm>
 
 #include "conformance/contract/error.h"
@@ -15,6 +15,8 @@
 namespace plumbline::optimized {
 namespace {
 
+using contract::OptimizerKind;
+
 int64_t NumMoments(const contract::RunConfig& config) {
   return (contract::HasMoment(config) ? 1 : 0) + (contract::HasSecondMoment(config) ? 1 : 0);
 }
@@ -27,10 +29,9 @@ void CopySlice(const std::vector<float>& values, const ShardSlice& slice, std::s
 class RealOptimizer final : public ShardedOptimizer {
  public:
   RealOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
-      : ShardedOptimizer(shard, NumMoments(data.spec.config), backend), config_(data.spec.config) {
-    contract::Check(
-        config_.optimizer == contract::OptimizerKind::kAdamW || config_.optimizer == contract::OptimizerKind::kSgd,
-        "a real family has a real optimizer");
+      : ShardedOptimizer(shard, NumMoments(data.spec.config), backend),
+        config_(data.spec.config),
+        is_sgd_(config_.optimizer == OptimizerKind::kSgd) {
     for (const contract::ParameterSpec& parameter : data.parameters) {
       options_.push_back(OptionsOf(config_, parameter.name));
     }
@@ -62,25 +63,31 @@ class RealOptimizer final : public ShardedOptimizer {
     const GroupOptions& group = options_[slice.parameter];
     const int64_t step = numbers.step;
     const double lr = LearningRate(config_, group.lr, step);
-    if (config_.optimizer == contract::OptimizerKind::kAdamW) {
-      const Betas betas = BetasOf(config_, step);
+    if (is_sgd_) {
+      const kernels::SgdOptions options{.lr = lr,
+                                        .momentum = config_.params.momentum,
+                                        .nesterov = config_.params.nesterov,
+                                        .weight_decay = group.weight_decay,
+                                        .t = numbers.t,
+                                        .gradient_scale = numbers.gradient_scale};
+      const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
+      kernels::SgdStep<T>(options, gradient, momentum, Master(slice), weight);
+    } else {
+      const contract::BetaPair betas = BetasOf(config_, group.betas, step);
       const kernels::AdamWOptions options{.lr = lr,
-                                          .beta1 = betas.beta1,
-                                          .beta2 = betas.beta2,
+                                          .beta1 = betas.first,
+                                          .beta2 = betas.second,
                                           .epsilon = config_.params.eps,
                                           .weight_decay = group.weight_decay,
+                                          .decoupled = config_.optimizer == OptimizerKind::kAdamW,
                                           .t = numbers.t,
                                           .gradient_scale = numbers.gradient_scale};
       kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
-    } else {
-      const kernels::SgdOptions options{lr, config_.params.momentum, group.weight_decay, numbers.t,
-                                        numbers.gradient_scale};
-      const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
-      kernels::SgdStep<T>(options, gradient, momentum, Master(slice), weight);
     }
   }
 
   const contract::RunConfig& config_;
+  const bool is_sgd_;
   std::vector<GroupOptions> options_;  // by canonical index, before the schedule
 };
 
@@ -88,6 +95,16 @@ class RealOptimizer final : public ShardedOptimizer {
 
 std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& data, const ShardPlan& shard,
                                                     Backend& backend) {
+  switch (data.spec.config.optimizer) {
+    case OptimizerKind::kAdamW:
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kSgd:
+      break;
+    default:
+      contract::Fail(contract::ErrorCode::kUnsupported, "optimizer.type is " +
+                                                            std::string(contract::Name(data.spec.config.optimizer)) +
+                                                            "; supported in family gpt2: AdamW, Adam, SGD");
+  }
   return std::make_unique<RealOptimizer>(data, shard, backend);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW and SGD on shards against docs/semantics.md in double, several updates long, with groups, a schedule and
-// clipping; the same bits for every number of shards; and the norm over ranks.
+// Optimizers of the real families on shards against docs/semantics.md in double, several updates long, from the start
+// and from given moments, with groups, a schedule and clipping; the same bits for every number of shards; and the norm
+// over ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,21 +24,46 @@ using contract::DType;
 
 constexpr int64_t kUpdates = 4;
 
-contract::CaseData MakeCase(contract::OptimizerKind optimizer, double momentum, DType storage) {
+struct Kind {
+  contract::OptimizerKind optimizer;
+  double momentum = 0;
+  bool nesterov = false;
+  int64_t updates_before = 0;  // with moments that are not 0
+};
+
+void FillMoments(std::vector<float>& moments, double low, int64_t parameter) {
+  for (size_t i = 0; i < moments.size(); ++i) {
+    moments[i] =
+        static_cast<float>(low + 0.4 + 0.4 * std::cos(static_cast<double>(i) * 5 + static_cast<double>(parameter)));
+  }
+}
+
+// Nothing has its default.
+contract::CaseData MakeCase(const Kind& kind, DType storage) {
   contract::CaseData data;
   const contract::Gpt2Spec spec{
       .layers = 1, .width = 6, .heads = 2, .positions = 5, .hidden = 7, .vocab = 11, .unused = true, .frozen = {}};
   data.spec.model = spec;
   contract::RunConfig& config = data.spec.config;
-  config.optimizer = optimizer;
+  config.optimizer = kind.optimizer;
   config.storage = storage;
   config.params.lr = 0.01;
-  config.params.momentum = momentum;
+  config.params.beta1 = 0.8;
+  config.params.beta2 = 0.95;
+  config.params.eps = 1e-4;
+  config.params.momentum = kind.momentum;
+  config.params.nesterov = kind.nesterov;
   config.params.weight_decay = 0.1;
-  config.groups = {{"*.bias", 0.02, 0.0}};
+  config.groups = {{"*.bias", 0.02, 0.0}, {"*norm*", std::nullopt, std::nullopt, contract::BetaPair{0.6, 0.9}}};
   config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 4, true};
   data.parameters = contract::Parameters(data.spec.model);
   data.real_state = contract::MakeInitialRealState(spec, config, 5);
+  data.num_updates = kind.updates_before;
+  if (kind.updates_before == 0) return data;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    FillMoments(data.real_state[p.tensor_id].moment, -0.4, p.tensor_id);
+    FillMoments(data.real_state[p.tensor_id].second_moment, 0.1, p.tensor_id);
+  }
   return data;
 }
 
@@ -81,7 +107,7 @@ State RunShards(const contract::CaseData& data, int64_t degree) {
     for (int64_t update = 0; update < kUpdates; ++update) {
       const Gradients gradients = MakeGradients(data, update);
       optimizer->Step(
-          {StepOf(update), update + 1, ScaleOf(update)},
+          {StepOf(update), data.num_updates + update + 1, ScaleOf(update)},
           [&](const ShardSlice& s) { return std::span(gradients[s.parameter]).subspan(s.begin, s.elems()); },
           [&](const ShardSlice& s) { return weights.Range(s.flat_offset, s.elems()); });
     }
@@ -106,39 +132,45 @@ double NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec
   const contract::RunConfig& config = data.spec.config;
   const bool is_bias = parameter.name.ends_with(".bias");
   const double decay = is_bias ? 0 : 0.1;
-  double p = data.real_state[parameter.tensor_id].master[i], m = 0, v = 0;
+  const bool has_own_betas = !is_bias && parameter.name.find("norm") != std::string::npos;
+  const double beta1 = has_own_betas ? 0.6 : 0.8, beta2 = has_own_betas ? 0.9 : 0.95;
+  const contract::RealParameterState& state = data.real_state[parameter.tensor_id];
+  double p = state.master[i];
+  double m = state.moment.empty() ? 0 : state.moment[i], v = state.second_moment.empty() ? 0 : state.second_moment[i];
   for (int64_t update = 0; update < kUpdates; ++update) {
     const double k = std::max<double>(0, static_cast<double>(StepOf(update)) - 1);
     const double scheduled = 0.001 + (0.01 - 0.001) * std::min(1.0, k / 4);
     const double lr = scheduled * (is_bias ? 2 : 1);
     double g = MakeGradients(data, update)[parameter.tensor_id][i] * ScaleOf(update);
-    if (config.optimizer == contract::OptimizerKind::kAdamW) {
-      p *= 1 - lr * decay;
-      m = 0.9 * m + 0.1 * g;
-      v = 0.999 * v + 0.001 * g * g;
-      const auto t = static_cast<double>(update + 1);
-      p -= lr * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
-    } else {
+    const int64_t number = data.num_updates + update + 1;
+    if (config.optimizer == contract::OptimizerKind::kSgd) {
       g += decay * p;
-      m = config.params.momentum > 0 && update > 0 ? config.params.momentum * m + g : g;
-      p -= lr * m;
+      m = config.params.momentum > 0 && number > 1 ? config.params.momentum * m + g : g;
+      p -= lr * (config.params.nesterov ? g + config.params.momentum * m : m);
+    } else {
+      const bool is_adam = config.optimizer == contract::OptimizerKind::kAdam;
+      if (is_adam) g += decay * p;
+      if (!is_adam) p *= 1 - lr * decay;
+      m = beta1 * m + (1 - beta1) * g;
+      v = beta2 * v + (1 - beta2) * g * g;
+      const auto t = static_cast<double>(number);
+      p -= lr * (m / (1 - std::pow(beta1, t))) / (std::sqrt(v / (1 - std::pow(beta2, t))) + 1e-4);
     }
   }
   return p;
 }
 
-struct Kind {
-  contract::OptimizerKind optimizer;
-  double momentum;
-};
 class RealOptimizerTest : public ::testing::TestWithParam<Kind> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, RealOptimizerTest,
-                         ::testing::Values(Kind{contract::OptimizerKind::kAdamW, 0},
-                                           Kind{contract::OptimizerKind::kSgd, 0},
-                                           Kind{contract::OptimizerKind::kSgd, 0.9}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, RealOptimizerTest,
+    ::testing::Values(Kind{contract::OptimizerKind::kAdamW}, Kind{contract::OptimizerKind::kAdamW, 0, false, 6},
+                      Kind{contract::OptimizerKind::kAdam}, Kind{contract::OptimizerKind::kAdam, 0, false, 6},
+                      Kind{contract::OptimizerKind::kSgd}, Kind{contract::OptimizerKind::kSgd, 0.9},
+                      Kind{contract::OptimizerKind::kSgd, 0.7, true},
+                      Kind{contract::OptimizerKind::kSgd, 0.7, true, 6}));
 
 TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSchedule) {
-  const contract::CaseData data = MakeCase(GetParam().optimizer, GetParam().momentum, DType::kF32);
+  const contract::CaseData data = MakeCase(GetParam(), DType::kF32);
   const State state = RunShards(data, 1);
   for (const contract::ParameterSpec& p : data.parameters) {
     for (int64_t i = 0; i < p.numel(); i += 3) {
@@ -153,7 +185,7 @@ TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSch
 
 TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
   for (const DType storage : {DType::kF32, DType::kBF16}) {
-    const contract::CaseData data = MakeCase(GetParam().optimizer, GetParam().momentum, storage);
+    const contract::CaseData data = MakeCase(GetParam(), storage);
     const auto bits = [](const State& state) {
       std::vector<uint64_t> all;
       for (const auto* quantity : {&state.master, &state.moment, &state.second_moment, &state.weight}) {
@@ -193,7 +225,7 @@ std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degr
 }
 
 TEST(GradientNorm, IsTheSameBitsOnEveryRankForEveryNumberOfShards) {
-  const contract::CaseData data = MakeCase(contract::OptimizerKind::kSgd, 0, DType::kF32);
+  const contract::CaseData data = MakeCase({contract::OptimizerKind::kSgd}, DType::kF32);
   Gradients gradients = MakeGradients(data, 1);
   gradients[0][5] = 1e18f;  // beside 1e-18: sums in double would depend on their order
   gradients[3][1] = 1e-18f;
@@ -212,7 +244,7 @@ TEST(GradientNorm, IsTheSameBitsOnEveryRankForEveryNumberOfShards) {
 }
 
 TEST(GradientNorm, ANumberThatIsNotFiniteOnOneRankIsSeenByAll) {
-  const contract::CaseData data = MakeCase(contract::OptimizerKind::kSgd, 0, DType::kF32);
+  const contract::CaseData data = MakeCase({contract::OptimizerKind::kSgd}, DType::kF32);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     for (const int64_t parameter : {int64_t{0}, static_cast<int64_t>(data.parameters.size()) - 1}) {
       Gradients gradients = MakeGradients(data, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimizer of one rank: moments and master weights of its shard, and the update of that shard. It communicates
 // nothing; an unsharded optimizer is the case of one shard. Implementations: modular_optimizer.cc (family exact),
-// real_optimizer.cc (AdamW, SGD). Source: docs/exact-family.md, "Optimizers"; docs/semantics.md, "One step".
+// real_optimizer.cc (the real families). Source: docs/exact-family.md, "Optimizers"; docs/semantics.md, "One step".
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which learning rate and weight decay a parameter begins with, by the name that it has, and what clipping makes of
-// its gradient. Pure functions; no state, no tensors. Source: docs/semantics.md, "One step" (groups, clipping).
+// Which learning rate, betas and weight decay a parameter begins with, by the name that it has, and what clipping makes
+// of its gradient. Pure functions; no state, no tensors. Source: docs/semantics.md, "One step" (groups, clipping).
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@ namespace plumbline::optimized {
 struct GroupOptions {
   double lr = 0;  // before the schedule (schedule.h)
   double weight_decay = 0;
+  contract::BetaPair betas = {};  // before the schedule
 };
 
 // Of the first entry of config.groups whose pattern fits the name; what it does not set, and every parameter without
