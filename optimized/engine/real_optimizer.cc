@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW, Adam and SGD with parameter groups and a schedule. Kernels are called slice by slice, so that padding is
+// AdamW, Adam, Lion and SGD with parameter groups and a schedule. Kernels are called slice by slice, so that padding is
 // neither read nor written; the number of the update is the engine's, so that no group and no shard counts for itself.
 #include <algorithm>
 
@@ -7,6 +7,7 @@
 #include "conformance/contract/run_config.h"
 #include "kernels/adamw/adamw.h"
 #include "kernels/bf16.h"
+#include "kernels/lion/lion.h"
 #include "kernels/sgd/sgd.h"
 #include "optimized/engine/sharded_optimizer.h"
 #include "optimized/optimizer/parameter_groups.h"
@@ -29,9 +30,7 @@ void CopySlice(const std::vector<float>& values, const ShardSlice& slice, std::s
 class RealOptimizer final : public ShardedOptimizer {
  public:
   RealOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
-      : ShardedOptimizer(shard, NumMoments(data.spec.config), backend),
-        config_(data.spec.config),
-        is_sgd_(config_.optimizer == OptimizerKind::kSgd) {
+      : ShardedOptimizer(shard, NumMoments(data.spec.config), backend), config_(data.spec.config) {
     for (const contract::ParameterSpec& parameter : data.parameters) {
       options_.push_back(OptionsOf(config_, parameter.name));
     }
@@ -60,34 +59,62 @@ class RealOptimizer final : public ShardedOptimizer {
   void StepSlice(const UpdateNumbers& numbers, const ShardSlice& slice, std::span<const float> gradient,
                  const Buffer& buffer) {
     const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
-    const GroupOptions& group = options_[slice.parameter];
-    const int64_t step = numbers.step;
-    const double lr = LearningRate(config_, group.lr, step);
-    if (is_sgd_) {
-      const kernels::SgdOptions options{.lr = lr,
-                                        .momentum = config_.params.momentum,
-                                        .nesterov = config_.params.nesterov,
-                                        .weight_decay = group.weight_decay,
-                                        .t = numbers.t,
-                                        .gradient_scale = numbers.gradient_scale};
-      const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
-      kernels::SgdStep<T>(options, gradient, momentum, Master(slice), weight);
-    } else {
-      const contract::BetaPair betas = BetasOf(config_, group.betas, step);
-      const kernels::AdamWOptions options{.lr = lr,
-                                          .beta1 = betas.first,
-                                          .beta2 = betas.second,
-                                          .epsilon = config_.params.eps,
-                                          .weight_decay = group.weight_decay,
-                                          .decoupled = config_.optimizer == OptimizerKind::kAdamW,
-                                          .t = numbers.t,
-                                          .gradient_scale = numbers.gradient_scale};
-      kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
+    const Rates rates = RatesOf(slice, numbers.step);
+    switch (config_.optimizer) {
+      case OptimizerKind::kSgd: {
+        const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
+        return kernels::SgdStep<T>(SgdOptionsOf(rates, numbers), gradient, momentum, Master(slice), weight);
+      }
+      case OptimizerKind::kLion:
+        return kernels::LionStep<T>(LionOptionsOf(rates, numbers), gradient, Moment(slice), Master(slice), weight);
+      default: {
+        const kernels::AdamWOptions options = AdamWOptionsOf(rates, numbers);
+        kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
+      }
     }
   }
 
+  // Of a slice in one step.
+  struct Rates {
+    double lr = 0;
+    contract::BetaPair betas;
+    double weight_decay = 0;
+  };
+
+  Rates RatesOf(const ShardSlice& slice, int64_t step) const {
+    const GroupOptions& group = options_[slice.parameter];
+    return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay};
+  }
+
+  kernels::SgdOptions SgdOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
+    return {.lr = rates.lr,
+            .momentum = config_.params.momentum,
+            .nesterov = config_.params.nesterov,
+            .weight_decay = rates.weight_decay,
+            .t = numbers.t,
+            .gradient_scale = numbers.gradient_scale};
+  }
+
+  kernels::LionOptions LionOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
+    return {.lr = rates.lr,
+            .beta1 = rates.betas.first,
+            .beta2 = rates.betas.second,
+            .weight_decay = rates.weight_decay,
+            .gradient_scale = numbers.gradient_scale};
+  }
+
+  kernels::AdamWOptions AdamWOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
+    return {.lr = rates.lr,
+            .beta1 = rates.betas.first,
+            .beta2 = rates.betas.second,
+            .epsilon = config_.params.eps,
+            .weight_decay = rates.weight_decay,
+            .decoupled = config_.optimizer == OptimizerKind::kAdamW,
+            .t = numbers.t,
+            .gradient_scale = numbers.gradient_scale};
+  }
+
   const contract::RunConfig& config_;
-  const bool is_sgd_;
   std::vector<GroupOptions> options_;  // by canonical index, before the schedule
 };
 
@@ -98,12 +125,13 @@ std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& da
   switch (data.spec.config.optimizer) {
     case OptimizerKind::kAdamW:
     case OptimizerKind::kAdam:
+    case OptimizerKind::kLion:
     case OptimizerKind::kSgd:
       break;
     default:
       contract::Fail(contract::ErrorCode::kUnsupported, "optimizer.type is " +
                                                             std::string(contract::Name(data.spec.config.optimizer)) +
-                                                            "; supported in family gpt2: AdamW, Adam, SGD");
+                                                            "; supported in family gpt2: AdamW, Adam, Lion, SGD");
   }
   return std::make_unique<RealOptimizer>(data, shard, backend);
 }

@@ -147,6 +147,10 @@ double NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec
       g += decay * p;
       m = config.params.momentum > 0 && number > 1 ? config.params.momentum * m + g : g;
       p -= lr * (config.params.nesterov ? g + config.params.momentum * m : m);
+    } else if (config.optimizer == contract::OptimizerKind::kLion) {
+      const double mixed = beta1 * m + (1 - beta1) * g;
+      p -= lr * (decay * p + (mixed > 0 ? 1 : mixed < 0 ? -1 : 0));
+      m = beta2 * m + (1 - beta2) * g;
     } else {
       const bool is_adam = config.optimizer == contract::OptimizerKind::kAdam;
       if (is_adam) g += decay * p;
@@ -165,6 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, RealOptimizerTest,
     ::testing::Values(Kind{contract::OptimizerKind::kAdamW}, Kind{contract::OptimizerKind::kAdamW, 0, false, 6},
                       Kind{contract::OptimizerKind::kAdam}, Kind{contract::OptimizerKind::kAdam, 0, false, 6},
+                      Kind{contract::OptimizerKind::kLion}, Kind{contract::OptimizerKind::kLion, 0, false, 6},
                       Kind{contract::OptimizerKind::kSgd}, Kind{contract::OptimizerKind::kSgd, 0.9},
                       Kind{contract::OptimizerKind::kSgd, 0.7, true},
                       Kind{contract::OptimizerKind::kSgd, 0.7, true, 6}));
