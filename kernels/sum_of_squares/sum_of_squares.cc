@@ -69,6 +69,12 @@ double SquareSum::Total() const {
   return total;
 }
 
+void CountNotFinite(int64_t first, std::span<const float> x, SquareSum& sum) {
+  SquareSum all;
+  AddSquares(first, x, all);
+  for (const int64_t term : {SquareSum::kNanTerm, SquareSum::kInfinityTerm}) sum.terms[term] += all.terms[term];
+}
+
 void AddSquares(int64_t first, std::span<const float> x, SquareSum& sum) {
   Require(first >= 0 && first % kSquareSumChunkElems == 0, "sum_of_squares",
           "a slice must begin at a multiple of 32 elements of its tensor");

@@ -54,4 +54,7 @@ struct SquareSum {
 // Source: docs/semantics.md, "One step" (norm).
 void AddSquares(int64_t first, std::span<const float> x, SquareSum& sum);
 
+// CountNotFinite: as AddSquares, but of the chunks with NaN and with infinity alone; the digits of the sum stay.
+void CountNotFinite(int64_t first, std::span<const float> x, SquareSum& sum);
+
 }  // namespace plumbline::kernels

@@ -111,6 +111,21 @@ TEST_CASE("SumOfSquaresFindsNanAndInfinityWhereverTheyAre") {
   REQUIRE(fine.AllFinite());
 }
 
+TEST_CASE("WhatIsNotFiniteIsCountedAsInTheSumWithoutItsSquares") {
+  std::vector<float> values(100, 3);
+  SquareSum sum;
+  AddSquares(0, std::vector<float>{2}, sum);
+  CountNotFinite(0, values, sum);
+  REQUIRE((sum.Total() == 4 && sum.AllFinite()));
+  values[40] = INFINITY;
+  CountNotFinite(32, std::vector<float>(values.begin() + 32, values.end()), sum);
+  REQUIRE((std::isinf(sum.Total()) && sum.terms[SquareSum::kInfinityTerm] == 1));
+  values[99] = NAN;
+  CountNotFinite(0, values, sum);
+  REQUIRE((std::isnan(sum.Total()) && sum.terms[SquareSum::kInfinityTerm] == 2 && sum.terms[SquareSum::kNanTerm] == 1));
+  REQUIRE_THROWS_WITH(CountNotFinite(1, values, sum), Catch::Contains("multiple of 32"));
+}
+
 TEST_CASE("SumOfSquaresRefusesSlicesThatBeginInsideAChunk") {
   const std::vector<float> values(3);
   SquareSum sum;

@@ -13,6 +13,7 @@
 #include "optimized/backend/storage_types.h"
 #include "optimized/model/exact_model.h"
 #include "optimized/model/gpt2_model.h"
+#include "optimized/optimizer/parameter_groups.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -34,9 +35,6 @@ void RequireSupported(const contract::Case& spec) {
   }
   if (config.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kNone) {
     Unsupported("adaptive_clipping is set; supported: gradient_clipping");
-  }
-  for (const contract::ParameterGroup& group : config.groups) {
-    if (!group.clip) Unsupported("param_groups: clip of " + group.match + " is false; supported: true");
   }
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
@@ -126,6 +124,15 @@ ModelOutline OutlineOf(const contract::ModelSpec& model) {
   return model.is_exact() ? ExactOutline(model.exact()) : Gpt2Outline(model.gpt2());
 }
 
+// By canonical index: whether clipping leaves a parameter alone.
+std::vector<bool> Exempt(const contract::CaseData& data) {
+  std::vector<bool> exempt;
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    exempt.push_back(!OptionsOf(data.spec.config, parameter.name).clips);
+  }
+  return exempt;
+}
+
 std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
   const contract::RunConfig& config = spec.config;
   if (spec.model.is_exact()) {
@@ -170,8 +177,10 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
                                  : MakeRealOptimizer(data, training->shard, *training->backend);
   // 7. The norm over shards, by which real families clip and skip.
   if (!is_exact) {
-    training->norm = std::make_unique<GradientNorm>(GradientNormInputs{
-        training->shard, is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout});
+    training->norm = std::make_unique<GradientNorm>(
+        GradientNormInputs{training->shard,
+                           Exempt(data),
+                           {is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout}});
   }
   // 8. The model last: it sees memory and micro-batches, none of the above.
   training->model = MakeModel(data.spec, *training);

@@ -59,14 +59,14 @@ class RealOptimizer final : public ShardedOptimizer {
   void StepSlice(const UpdateNumbers& numbers, const ShardSlice& slice, std::span<const float> gradient,
                  const Buffer& buffer) {
     const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
-    const Rates rates = RatesOf(slice, numbers.step);
+    const Rates rates = RatesOf(slice, numbers);
     switch (config_.optimizer) {
       case OptimizerKind::kSgd: {
         const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
         return kernels::SgdStep<T>(SgdOptionsOf(rates, numbers), gradient, momentum, Master(slice), weight);
       }
       case OptimizerKind::kLion:
-        return kernels::LionStep<T>(LionOptionsOf(rates, numbers), gradient, Moment(slice), Master(slice), weight);
+        return kernels::LionStep<T>(LionOptionsOf(rates), gradient, Moment(slice), Master(slice), weight);
       default: {
         const kernels::AdamWOptions options = AdamWOptionsOf(rates, numbers);
         kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
@@ -79,11 +79,14 @@ class RealOptimizer final : public ShardedOptimizer {
     double lr = 0;
     contract::BetaPair betas;
     double weight_decay = 0;
+    double gradient_scale = 1;
   };
 
-  Rates RatesOf(const ShardSlice& slice, int64_t step) const {
+  Rates RatesOf(const ShardSlice& slice, const UpdateNumbers& numbers) const {
+    const int64_t step = numbers.step;
     const GroupOptions& group = options_[slice.parameter];
-    return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay};
+    return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay,
+            group.clips ? numbers.gradient_scale : 1};
   }
 
   kernels::SgdOptions SgdOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
@@ -92,15 +95,15 @@ class RealOptimizer final : public ShardedOptimizer {
             .nesterov = config_.params.nesterov,
             .weight_decay = rates.weight_decay,
             .t = numbers.t,
-            .gradient_scale = numbers.gradient_scale};
+            .gradient_scale = rates.gradient_scale};
   }
 
-  kernels::LionOptions LionOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
+  kernels::LionOptions LionOptionsOf(const Rates& rates) const {
     return {.lr = rates.lr,
             .beta1 = rates.betas.first,
             .beta2 = rates.betas.second,
             .weight_decay = rates.weight_decay,
-            .gradient_scale = numbers.gradient_scale};
+            .gradient_scale = rates.gradient_scale};
   }
 
   kernels::AdamWOptions AdamWOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
@@ -111,7 +114,7 @@ class RealOptimizer final : public ShardedOptimizer {
             .weight_decay = rates.weight_decay,
             .decoupled = config_.optimizer == OptimizerKind::kAdamW,
             .t = numbers.t,
-            .gradient_scale = numbers.gradient_scale};
+            .gradient_scale = rates.gradient_scale};
   }
 
   const contract::RunConfig& config_;

@@ -54,7 +54,7 @@ contract::CaseData MakeCase(const Kind& kind, DType storage) {
   config.params.momentum = kind.momentum;
   config.params.nesterov = kind.nesterov;
   config.params.weight_decay = 0.1;
-  config.groups = {{"*.bias", 0.02, 0.0}, {"*norm*", std::nullopt, std::nullopt, contract::BetaPair{0.6, 0.9}}};
+  config.groups = {{"*.bias", 0.02, 0.0}, {"*norm*", std::nullopt, std::nullopt, contract::BetaPair{0.6, 0.9}, false}};
   config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 4, true};
   data.parameters = contract::Parameters(data.spec.model);
   data.real_state = contract::MakeInitialRealState(spec, config, 5);
@@ -128,7 +128,8 @@ State RunShards(const contract::CaseData& data, int64_t degree) {
 }
 
 // docs/semantics.md, element by element.
-double NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec& parameter, int64_t i) {
+double NaiveMaster(const contract::CaseData& data, const std::vector<Gradients>& gradients,
+                   const contract::ParameterSpec& parameter, int64_t i) {
   const contract::RunConfig& config = data.spec.config;
   const bool is_bias = parameter.name.ends_with(".bias");
   const double decay = is_bias ? 0 : 0.1;
@@ -141,7 +142,7 @@ double NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec
     const double k = std::max<double>(0, static_cast<double>(StepOf(update)) - 1);
     const double scheduled = 0.001 + (0.01 - 0.001) * std::min(1.0, k / 4);
     const double lr = scheduled * (is_bias ? 2 : 1);
-    double g = MakeGradients(data, update)[parameter.tensor_id][i] * ScaleOf(update);
+    double g = gradients[update][parameter.tensor_id][i] * (has_own_betas ? 1 : ScaleOf(update));  // exempt
     const int64_t number = data.num_updates + update + 1;
     if (config.optimizer == contract::OptimizerKind::kSgd) {
       g += decay * p;
@@ -177,9 +178,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSchedule) {
   const contract::CaseData data = MakeCase(GetParam(), DType::kF32);
   const State state = RunShards(data, 1);
+  std::vector<Gradients> gradients;
+  for (int64_t update = 0; update < kUpdates; ++update) gradients.push_back(MakeGradients(data, update));
   for (const contract::ParameterSpec& p : data.parameters) {
     for (int64_t i = 0; i < p.numel(); i += 3) {
-      const double expected = NaiveMaster(data, p, i);
+      const double expected = NaiveMaster(data, gradients, p, i);
       // Four updates of at most 0.02 each, with some ten roundings, and the roundings of the master itself.
       EXPECT_NEAR(state.master[p.tensor_id][i], expected, 0x1p-24 * (4 * std::abs(expected) + 40 * 4 * 0.02)) << p.name;
       EXPECT_NE(state.master[p.tensor_id][i], data.real_state[p.tensor_id].master[i]) << p.name;
@@ -206,7 +209,8 @@ TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
 }
 
 // The result of every rank, with gradients in `degree` shards.
-std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degree) {
+std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degree, std::vector<bool> exempt = {}) {
+  exempt.resize(gradients.size());
   std::vector<int64_t> numels;
   for (const auto& gradient : gradients) numels.push_back(static_cast<int64_t>(gradient.size()));
   const BucketPlan buckets = PlanBuckets(numels, 150, degree);
@@ -217,7 +221,7 @@ std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degr
     for (int64_t rank = 0; rank < degree; ++rank) {
       threads.emplace_back([&, rank] {
         const ShardPlan shard = PlanShard(buckets, degree, rank);
-        GradientNorm norm({shard, degree > 1 ? ranks[rank].get() : nullptr, std::chrono::seconds(20)});
+        GradientNorm norm({shard, exempt, {degree > 1 ? ranks[rank].get() : nullptr, std::chrono::seconds(20)}});
         const auto of = [&](const ShardSlice& s) {
           return std::span(gradients[s.parameter]).subspan(s.begin, s.elems());
         };
@@ -258,6 +262,29 @@ TEST(GradientNorm, ANumberThatIsNotFiniteOnOneRankIsSeenByAll) {
         for (const GradientNorm::Result& result : Norms(gradients, degree)) EXPECT_FALSE(result.all_finite);
       }
     }
+  }
+}
+
+TEST(GradientNorm, WhatIsExemptIsInNoNormButMustBeFinite) {
+  for (const int64_t degree : {1, 2, 5}) {
+    Gradients gradients = {std::vector<float>(70, 0), std::vector<float>(300, 7), {3, 0}, {0, -4, 0}};
+    gradients[0][40] = 12;
+    const std::vector<bool> exempt = {false, true, false, false};
+    for (const GradientNorm::Result& result : Norms(gradients, degree, exempt)) {
+      EXPECT_EQ(result.norm, 13);
+      EXPECT_TRUE(result.all_finite);
+    }
+    gradients[1][299] = INFINITY;
+    for (const GradientNorm::Result& result : Norms(gradients, degree, exempt)) {
+      EXPECT_EQ(result.norm, INFINITY);
+      EXPECT_FALSE(result.all_finite);
+    }
+    gradients[1][100] = NAN;
+    for (const GradientNorm::Result& result : Norms(gradients, degree, exempt)) {
+      EXPECT_TRUE(std::isnan(result.norm));
+      EXPECT_FALSE(result.all_finite);
+    }
+    for (const GradientNorm::Result& result : Norms({{1}, {2}}, degree, {true, true})) EXPECT_EQ(result.norm, 0);
   }
 }
 

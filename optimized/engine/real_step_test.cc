@@ -125,10 +125,47 @@ TEST(RealStep, ClippingScalesTheUpdateByTheGlobalNorm) {
   }
 }
 
+// As above, but norms of layers are exempt, and the factor is that of the norm of all else.
+TEST(RealStep, AnExemptGroupIsNeitherClippedNorCounted) {
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    contract::CaseData data = testing::MakeRealCase({.data_degree = 3, .zero_stage = stage, .bucket_elems = 200},
+                                                    {.clipping = 0, .frozen = {"layers.1.norm1.weight"}});
+    data.spec.steps = 1;
+    const auto is_exempt = [](const contract::ParameterSpec& p) {
+      return p.name.starts_with("layers.") && p.name.find("norm") != std::string::npos && p.name.ends_with(".weight");
+    };
+    data.spec.config.groups.push_back({.match = "layers.*norm?.weight", .lr = {}, .weight_decay = {}, .clip = false});
+    const Trained free = Train(data);
+    double squares = 0;  // of gradients, which are ten times the moments
+    for (const contract::ParameterSpec& p : data.parameters) {
+      if (p.frozen || is_exempt(p)) continue;
+      for (const double m : free.moment[p.tensor_id]) squares += 100 * m * m;
+    }
+    EXPECT_NEAR(free.norms[0], std::sqrt(squares), 1e-6 * free.norms[0]);
+    data.spec.config.gradient_clipping = 0.25;
+    const double factor = 0.25 / (free.norms[0] + 1e-6);
+    ASSERT_LT(factor, 0.9);
+    const Trained clipped = Train(data);
+    EXPECT_EQ(clipped.norms, free.norms);
+    int num_exempt = 0;
+    for (const contract::ParameterSpec& p : data.parameters) {
+      if (p.frozen) continue;
+      num_exempt += is_exempt(p) ? 1 : 0;
+      for (int64_t i = 0; i < p.numel(); ++i) {
+        const double expected = (is_exempt(p) ? 1 : factor) * free.moment[p.tensor_id][i];
+        ASSERT_NEAR(clipped.moment[p.tensor_id][i], expected, 1e-6 * std::abs(expected))
+            << p.name << " stage " << stage;
+      }
+    }
+    EXPECT_EQ(num_exempt, 3);
+  }
+}
+
 TEST_P(RealStepTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
   for (const int64_t stage : {0, 1, 2, 3}) {
     contract::CaseData data = MakeRealCase({.data_degree = 3, .zero_stage = stage}, GetParam());
     data.real_state[4].master[7] = INFINITY;  // qkv of the first layer
+    if (stage % 2 == 1) data.spec.config.groups.push_back({.match = "*", .lr = {}, .weight_decay = {}, .clip = false});
     const Trained trained = Train(data);
     EXPECT_EQ(trained.skipped, std::vector<bool>(testing::kSteps, true));
     EXPECT_EQ(trained.num_updates, 0);

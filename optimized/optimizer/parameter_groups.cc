@@ -12,6 +12,7 @@ GroupOptions OptionsOf(const contract::RunConfig& config, const std::string& par
     if (group.lr) options.lr = *group.lr;
     if (group.weight_decay) options.weight_decay = *group.weight_decay;
     if (group.betas) options.betas = *group.betas;
+    options.clips = group.clip;
     break;
   }
   return options;

@@ -35,6 +35,15 @@ TEST(ParameterGroups, TheFirstEntryThatFitsCountsAndDefaultsFillTheRest) {
   }
 }
 
+TEST(ParameterGroups, OnlyTheFirstEntryThatFitsSaysWhetherAParameterIsClipped) {
+  contract::RunConfig config = Config();
+  config.groups[1].clip = false;
+  EXPECT_FALSE(OptionsOf(config, "layers.0.norm1.weight").clips);
+  EXPECT_TRUE(OptionsOf(config, "layers.0.norm1.bias").clips);
+  EXPECT_TRUE(OptionsOf(config, "layers.0.mlp.up.weight").clips);
+  EXPECT_TRUE(OptionsOf(config, "embed.weight").clips);
+}
+
 TEST(ParameterGroups, ClippingScalesOnlyNormsAboveTheThreshold) {
   EXPECT_EQ(ClipCoefficient(0, 100), 1);
   EXPECT_EQ(ClipCoefficient(1, 0.5), 1);
