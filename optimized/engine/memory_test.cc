@@ -260,6 +260,9 @@ std::map<std::string, CommCount> ExpectedComm(const CaseData& data) {
   };
   add("all_reduce", 2, 8);
   if (!data.spec.model.is_exact() && config.zero_stage >= 1) add("all_reduce", 1, 168);
+  if (config.optimizer == contract::OptimizerKind::kLamb && config.zero_stage >= 1) {
+    add("all_reduce", 1, 336 * static_cast<int64_t>(Trained(data).size()));
+  }
   const auto add_set = [&](const std::set<int64_t>& parameters, int64_t gathers) {
     for (const int64_t elems : PaddedBuckets(data, parameters)) {
       if (config.zero_stage == 0) {
@@ -363,6 +366,8 @@ TEST(Memory, PeaksCallsAndBytesOfGpt2EqualTheFormulaInEveryStage) {
   const std::vector<testing::RealOptions> variants = {
       {.optimizer = contract::OptimizerKind::kAdamW, .frozen = kFrozen},
       {.optimizer = contract::OptimizerKind::kSgd, .tied_head = false},
+      {.optimizer = contract::OptimizerKind::kLamb, .frozen = kFrozen},
+      {.optimizer = contract::OptimizerKind::kLion, .dropout = 0},
       {.optimizer = contract::OptimizerKind::kSgd, .momentum = 0, .clipping = 0, .dropout = 0, .unused = false},
       {.optimizer = contract::OptimizerKind::kAdamW,
        .clipping = 0,

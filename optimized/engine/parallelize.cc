@@ -172,15 +172,13 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
   const bool is_exact = data.spec.model.is_exact();
+  const SumReduction over_shards{is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout};
   training->num_updates = data.num_updates;
   training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
-                                 : MakeRealOptimizer(data, training->shard, *training->backend);
+                                 : MakeRealOptimizer(data, training->shard, over_shards, *training->backend);
   // 7. The norm over shards, by which real families clip and skip.
   if (!is_exact) {
-    training->norm = std::make_unique<GradientNorm>(
-        GradientNormInputs{training->shard,
-                           Exempt(data),
-                           {is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout}});
+    training->norm = std::make_unique<GradientNorm>(GradientNormInputs{training->shard, Exempt(data), over_shards});
   }
   // 8. The model last: it sees memory and micro-batches, none of the above.
   training->model = MakeModel(data.spec, *training);

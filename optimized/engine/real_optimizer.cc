@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW, Adam, Lion and SGD with parameter groups and a schedule. Kernels are called slice by slice, so that padding is
-// neither read nor written; the number of the update is the engine's, so that no group and no shard counts for itself.
+// See real_optimizer.h; AdamW, Adam, Lion and SGD. Kernels are called slice by slice, so that padding is neither read
+// nor written; the number of the update is the engine's, so that no group and no shard counts for itself.
+#include "optimized/engine/real_optimizer.h"
+
 #include <algorithm>
 
 #include "conformance/contract/error.h"
@@ -9,8 +11,6 @@
 #include "kernels/bf16.h"
 #include "kernels/lion/lion.h"
 #include "kernels/sgd/sgd.h"
-#include "optimized/engine/sharded_optimizer.h"
-#include "optimized/optimizer/parameter_groups.h"
 #include "optimized/optimizer/schedule.h"
 
 namespace plumbline::optimized {
@@ -27,20 +27,11 @@ void CopySlice(const std::vector<float>& values, const ShardSlice& slice, std::s
   std::copy_n(values.begin() + slice.begin, slice.elems(), memory.begin());
 }
 
-class RealOptimizer final : public ShardedOptimizer {
+// The update of an element depends on nothing but the element.
+class ElementOptimizer final : public RealOptimizer {
  public:
-  RealOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
-      : ShardedOptimizer(shard, NumMoments(data.spec.config), backend), config_(data.spec.config) {
-    for (const contract::ParameterSpec& parameter : data.parameters) {
-      options_.push_back(OptionsOf(config_, parameter.name));
-    }
-    for (const ShardSlice& slice : shard.slices) {
-      const contract::RealParameterState& state = data.real_state[slice.parameter];
-      CopySlice(state.master, slice, Master(slice));
-      if (has_moment()) CopySlice(state.moment, slice, Moment(slice));
-      if (has_second_moment()) CopySlice(state.second_moment, slice, SecondMoment(slice));
-    }
-  }
+  ElementOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
+      : RealOptimizer(data, shard, backend) {}
 
   void Step(const UpdateNumbers& numbers, const GradientOf& gradient, const WeightOf& weight) override {
     for (const ShardSlice& slice : shard().slices) {
@@ -74,21 +65,6 @@ class RealOptimizer final : public ShardedOptimizer {
     }
   }
 
-  // Of a slice in one step.
-  struct Rates {
-    double lr = 0;
-    contract::BetaPair betas;
-    double weight_decay = 0;
-    double gradient_scale = 1;
-  };
-
-  Rates RatesOf(const ShardSlice& slice, const UpdateNumbers& numbers) const {
-    const int64_t step = numbers.step;
-    const GroupOptions& group = options_[slice.parameter];
-    return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay,
-            group.clips ? numbers.gradient_scale : 1};
-  }
-
   kernels::SgdOptions SgdOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
     return {.lr = rates.lr,
             .momentum = config_.params.momentum,
@@ -116,27 +92,47 @@ class RealOptimizer final : public ShardedOptimizer {
             .t = numbers.t,
             .gradient_scale = rates.gradient_scale};
   }
-
-  const contract::RunConfig& config_;
-  std::vector<GroupOptions> options_;  // by canonical index, before the schedule
 };
 
 }  // namespace
 
+RealOptimizer::RealOptimizer(const contract::CaseData& data, const ShardPlan& shard, Backend& backend)
+    : ShardedOptimizer(shard, NumMoments(data.spec.config), backend), config_(data.spec.config) {
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    options_.push_back(OptionsOf(config_, parameter.name));
+  }
+  for (const ShardSlice& slice : shard.slices) {
+    const contract::RealParameterState& state = data.real_state[slice.parameter];
+    CopySlice(state.master, slice, Master(slice));
+    if (has_moment()) CopySlice(state.moment, slice, Moment(slice));
+    if (has_second_moment()) CopySlice(state.second_moment, slice, SecondMoment(slice));
+  }
+}
+
+RealOptimizer::Rates RealOptimizer::RatesOf(const ShardSlice& slice, const UpdateNumbers& numbers) const {
+  const int64_t step = numbers.step;
+  const GroupOptions& group = options_[slice.parameter];
+  return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay,
+          group.clips ? numbers.gradient_scale : 1};
+}
+
 std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& data, const ShardPlan& shard,
-                                                    Backend& backend) {
+                                                    const SumReduction& reduction, Backend& backend) {
   switch (data.spec.config.optimizer) {
     case OptimizerKind::kAdamW:
     case OptimizerKind::kAdam:
     case OptimizerKind::kLion:
     case OptimizerKind::kSgd:
+      return std::make_unique<ElementOptimizer>(data, shard, backend);
+    case OptimizerKind::kLamb:
+      return MakeLambOptimizer(data, shard, reduction, backend);
+    case OptimizerKind::kModularMomentum:
+    case OptimizerKind::kModularSgd:
       break;
-    default:
-      contract::Fail(contract::ErrorCode::kUnsupported, "optimizer.type is " +
-                                                            std::string(contract::Name(data.spec.config.optimizer)) +
-                                                            "; supported in family gpt2: AdamW, Adam, Lion, SGD");
   }
-  return std::make_unique<RealOptimizer>(data, shard, backend);
+  contract::Fail(contract::ErrorCode::kInvalidArgument, "optimizer.type is " +
+                                                            std::string(contract::Name(data.spec.config.optimizer)) +
+                                                            "; allowed in family gpt2: AdamW, SGD, Adam, Lion, Lamb");
 }
 
 }  // namespace plumbline::optimized

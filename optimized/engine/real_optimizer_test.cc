@@ -6,6 +6,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "conformance/contract/batch_source.h"
@@ -23,6 +26,7 @@ namespace {
 using contract::DType;
 
 constexpr int64_t kUpdates = 4;
+constexpr double kMinRatio = 0.03, kMaxRatio = 0.5;  // of LAMB
 
 struct Kind {
   contract::OptimizerKind optimizer;
@@ -53,11 +57,14 @@ contract::CaseData MakeCase(const Kind& kind, DType storage) {
   config.params.eps = 1e-4;
   config.params.momentum = kind.momentum;
   config.params.nesterov = kind.nesterov;
+  config.params.max_coeff = kMaxRatio;
+  config.params.min_coeff = kMinRatio;
   config.params.weight_decay = 0.1;
   config.groups = {{"*.bias", 0.02, 0.0}, {"*norm*", std::nullopt, std::nullopt, contract::BetaPair{0.6, 0.9}, false}};
   config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 4, true};
   data.parameters = contract::Parameters(data.spec.model);
   data.real_state = contract::MakeInitialRealState(spec, config, 5);
+  data.real_state[3].master.assign(6, 0);  // layers.0.norm1.bias: LAMB has no ratio for it
   data.num_updates = kind.updates_before;
   if (kind.updates_before == 0) return data;
   for (const contract::ParameterSpec& p : data.parameters) {
@@ -89,6 +96,38 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
+void CopyShard(const ShardedOptimizer& optimizer, const ShardPlan& shard, const FlatBuffer& weights, DType storage,
+               State& state) {
+  for (const ShardSlice& s : shard.slices) {
+    for (int64_t i = 0; i < s.elems(); ++i) {
+      state.master[s.parameter][s.begin + i] = optimizer.Master(s)[i];
+      if (optimizer.has_moment()) state.moment[s.parameter][s.begin + i] = optimizer.Moment(s)[i];
+      if (optimizer.has_second_moment()) state.second_moment[s.parameter][s.begin + i] = optimizer.SecondMoment(s)[i];
+      state.weight[s.parameter][s.begin + i] =
+          storage == DType::kF32 ? weights.Span<float>(s.flat_offset, s.elems())[i]
+                                 : kernels::ToFloat(weights.Span<kernels::BFloat16>(s.flat_offset, s.elems())[i]);
+    }
+  }
+}
+
+// Of one rank.
+void TrainShard(const contract::CaseData& data, const BucketPlan& buckets, const ShardPlan& shard,
+                Communicator* communicator, State& state, std::mutex& mutex) {
+  const auto backend = MakeCpuBackend();
+  const auto optimizer = MakeRealOptimizer(data, shard, {communicator, std::chrono::seconds(20)}, *backend);
+  FlatBuffer weights(*backend, buckets.total_elems, data.spec.config.storage, MemoryCategory::kWeights);
+  for (int64_t update = 0; update < kUpdates; ++update) {
+    if (StepOf(update) != update && StepOf(update - 1) == update - 1) optimizer->Skip();
+    const Gradients gradients = MakeGradients(data, update);
+    optimizer->Step(
+        {StepOf(update), data.num_updates + update + 1, ScaleOf(update)},
+        [&](const ShardSlice& s) { return std::span(gradients[s.parameter]).subspan(s.begin, s.elems()); },
+        [&](const ShardSlice& s) { return weights.Range(s.flat_offset, s.elems()); });
+  }
+  const std::lock_guard lock(mutex);
+  CopyShard(*optimizer, shard, weights, data.spec.config.storage, state);
+}
+
 State RunShards(const contract::CaseData& data, int64_t degree) {
   std::vector<int64_t> numels;
   State state;
@@ -99,68 +138,73 @@ State RunShards(const contract::CaseData& data, int64_t degree) {
     }
   }
   const BucketPlan buckets = PlanBuckets(numels, 150, degree);
-  const auto backend = MakeCpuBackend();
-  for (int64_t index = 0; index < degree; ++index) {
-    const ShardPlan shard = PlanShard(buckets, degree, index);
-    const auto optimizer = MakeRealOptimizer(data, shard, *backend);
-    FlatBuffer weights(*backend, buckets.total_elems, data.spec.config.storage, MemoryCategory::kWeights);
-    for (int64_t update = 0; update < kUpdates; ++update) {
-      const Gradients gradients = MakeGradients(data, update);
-      optimizer->Step(
-          {StepOf(update), data.num_updates + update + 1, ScaleOf(update)},
-          [&](const ShardSlice& s) { return std::span(gradients[s.parameter]).subspan(s.begin, s.elems()); },
-          [&](const ShardSlice& s) { return weights.Range(s.flat_offset, s.elems()); });
-    }
-    for (const ShardSlice& s : shard.slices) {
-      for (int64_t i = 0; i < s.elems(); ++i) {
-        state.master[s.parameter][s.begin + i] = optimizer->Master(s)[i];
-        if (optimizer->has_moment()) state.moment[s.parameter][s.begin + i] = optimizer->Moment(s)[i];
-        if (optimizer->has_second_moment())
-          state.second_moment[s.parameter][s.begin + i] = optimizer->SecondMoment(s)[i];
-        state.weight[s.parameter][s.begin + i] =
-            data.spec.config.storage == DType::kF32
-                ? weights.Span<float>(s.flat_offset, s.elems())[i]
-                : kernels::ToFloat(weights.Span<kernels::BFloat16>(s.flat_offset, s.elems())[i]);
-      }
-    }
+  const auto ranks = MakeThreadCommunicators(degree, Progress::kLastArriver);
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (int64_t rank = 0; rank < degree; ++rank) {
+    threads.emplace_back([&, rank] {
+      const ShardPlan shard = PlanShard(buckets, degree, rank);
+      TrainShard(data, buckets, shard, degree > 1 ? ranks[rank].get() : nullptr, state, mutex);
+    });
   }
+  threads.clear();
   return state;
 }
 
-// docs/semantics.md, element by element.
-double NaiveMaster(const contract::CaseData& data, const std::vector<Gradients>& gradients,
-                   const contract::ParameterSpec& parameter, int64_t i) {
+// docs/semantics.md, element by element, but for LAMB, whose ratio is the parameter's.
+// `ratios` counts LAMB's by what they are.
+std::vector<double> NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec& parameter,
+                                std::map<std::string, int>& ratios) {
+  using contract::OptimizerKind;
   const contract::RunConfig& config = data.spec.config;
   const bool is_bias = parameter.name.ends_with(".bias");
   const double decay = is_bias ? 0 : 0.1;
   const bool has_own_betas = !is_bias && parameter.name.find("norm") != std::string::npos;
   const double beta1 = has_own_betas ? 0.6 : 0.8, beta2 = has_own_betas ? 0.9 : 0.95;
   const contract::RealParameterState& state = data.real_state[parameter.tensor_id];
-  double p = state.master[i];
-  double m = state.moment.empty() ? 0 : state.moment[i], v = state.second_moment.empty() ? 0 : state.second_moment[i];
+  std::vector<double> p(state.master.begin(), state.master.end());
+  std::vector<double> m(state.moment.begin(), state.moment.end()),
+      v(state.second_moment.begin(), state.second_moment.end());
   for (int64_t update = 0; update < kUpdates; ++update) {
+    const std::vector<float> gradient = MakeGradients(data, update)[parameter.tensor_id];
     const double k = std::max<double>(0, static_cast<double>(StepOf(update)) - 1);
     const double scheduled = 0.001 + (0.01 - 0.001) * std::min(1.0, k / 4);
     const double lr = scheduled * (is_bias ? 2 : 1);
-    double g = gradients[update][parameter.tensor_id][i] * (has_own_betas ? 1 : ScaleOf(update));  // exempt
     const int64_t number = data.num_updates + update + 1;
-    if (config.optimizer == contract::OptimizerKind::kSgd) {
-      g += decay * p;
-      m = config.params.momentum > 0 && number > 1 ? config.params.momentum * m + g : g;
-      p -= lr * (config.params.nesterov ? g + config.params.momentum * m : m);
-    } else if (config.optimizer == contract::OptimizerKind::kLion) {
-      const double mixed = beta1 * m + (1 - beta1) * g;
-      p -= lr * (decay * p + (mixed > 0 ? 1 : mixed < 0 ? -1 : 0));
-      m = beta2 * m + (1 - beta2) * g;
-    } else {
-      const bool is_adam = config.optimizer == contract::OptimizerKind::kAdam;
-      if (is_adam) g += decay * p;
-      if (!is_adam) p *= 1 - lr * decay;
-      m = beta1 * m + (1 - beta1) * g;
-      v = beta2 * v + (1 - beta2) * g * g;
-      const auto t = static_cast<double>(number);
-      p -= lr * (m / (1 - std::pow(beta1, t))) / (std::sqrt(v / (1 - std::pow(beta2, t))) + 1e-4);
+    const auto t = static_cast<double>(number);
+    std::vector<double> directions;
+    double p_squares = 0, direction_squares = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+      double g = gradient[i] * (has_own_betas ? 1 : ScaleOf(update));  // that group is exempt from clipping
+      if (config.optimizer == OptimizerKind::kSgd) {
+        g += decay * p[i];
+        if (config.params.momentum > 0) m[i] = number > 1 ? config.params.momentum * m[i] + g : g;
+        directions.push_back(config.params.nesterov       ? g + config.params.momentum * m[i]
+                             : config.params.momentum > 0 ? m[i]
+                                                          : g);
+        continue;
+      }
+      if (config.optimizer == OptimizerKind::kLion) {
+        const double mixed = beta1 * m[i] + (1 - beta1) * g;
+        m[i] = beta2 * m[i] + (1 - beta2) * g;
+        directions.push_back(decay * p[i] + (mixed > 0 ? 1 : mixed < 0 ? -1 : 0));
+        continue;
+      }
+      if (config.optimizer == OptimizerKind::kAdam) g += decay * p[i];
+      m[i] = beta1 * m[i] + (1 - beta1) * g;
+      v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+      const double own = m[i] / (1 - std::pow(beta1, t)) / (std::sqrt(v[i] / (1 - std::pow(beta2, t))) + 1e-4);
+      directions.push_back(own + (config.optimizer == OptimizerKind::kAdam ? 0 : decay * p[i]));
+      p_squares += p[i] * p[i];
+      direction_squares += directions[i] * directions[i];
     }
+    double ratio = 1;
+    if (config.optimizer == OptimizerKind::kLamb) {
+      const double own = std::sqrt(p_squares / direction_squares);
+      ratio = p_squares == 0 ? 1 : std::max(kMinRatio, std::min(kMaxRatio, own));
+      ++ratios[p_squares == 0 ? "one" : own > kMaxRatio ? "max" : own < kMinRatio ? "min" : "own"];
+    }
+    for (size_t i = 0; i < p.size(); ++i) p[i] -= lr * ratio * directions[i];
   }
   return p;
 }
@@ -170,6 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, RealOptimizerTest,
     ::testing::Values(Kind{contract::OptimizerKind::kAdamW}, Kind{contract::OptimizerKind::kAdamW, 0, false, 6},
                       Kind{contract::OptimizerKind::kAdam}, Kind{contract::OptimizerKind::kAdam, 0, false, 6},
+                      Kind{contract::OptimizerKind::kLamb}, Kind{contract::OptimizerKind::kLamb, 0, false, 6},
                       Kind{contract::OptimizerKind::kLion}, Kind{contract::OptimizerKind::kLion, 0, false, 6},
                       Kind{contract::OptimizerKind::kSgd}, Kind{contract::OptimizerKind::kSgd, 0.9},
                       Kind{contract::OptimizerKind::kSgd, 0.7, true},
@@ -178,17 +223,20 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSchedule) {
   const contract::CaseData data = MakeCase(GetParam(), DType::kF32);
   const State state = RunShards(data, 1);
-  std::vector<Gradients> gradients;
-  for (int64_t update = 0; update < kUpdates; ++update) gradients.push_back(MakeGradients(data, update));
+  std::map<std::string, int> ratios;
   for (const contract::ParameterSpec& p : data.parameters) {
+    const std::vector<double> master = NaiveMaster(data, p, ratios);
     for (int64_t i = 0; i < p.numel(); i += 3) {
-      const double expected = NaiveMaster(data, gradients, p, i);
       // Four updates of at most 0.02 each, with some ten roundings, and the roundings of the master itself.
-      EXPECT_NEAR(state.master[p.tensor_id][i], expected, 0x1p-24 * (4 * std::abs(expected) + 40 * 4 * 0.02)) << p.name;
+      EXPECT_NEAR(state.master[p.tensor_id][i], master[i], 0x1p-24 * (4 * std::abs(master[i]) + 40 * 4 * 0.02))
+          << p.name;
       EXPECT_NE(state.master[p.tensor_id][i], data.real_state[p.tensor_id].master[i]) << p.name;
     }
   }
   EXPECT_EQ(state.weight, state.master);
+  if (GetParam().optimizer == contract::OptimizerKind::kLamb) {
+    for (const char* kind : {"one", "max", "min", "own"}) EXPECT_GT(ratios[kind], 0) << kind;
+  }
 }
 
 TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {

@@ -72,7 +72,9 @@ std::string FirstDifference(const Trained& a, const Trained& b) {
 
 class RealStepTest : public ::testing::TestWithParam<contract::OptimizerKind> {};
 INSTANTIATE_TEST_SUITE_P(Optimizers, RealStepTest,
-                         ::testing::Values(contract::OptimizerKind::kAdamW, contract::OptimizerKind::kSgd));
+                         ::testing::Values(contract::OptimizerKind::kAdamW, contract::OptimizerKind::kSgd,
+                                           contract::OptimizerKind::kAdam, contract::OptimizerKind::kLion,
+                                           contract::OptimizerKind::kLamb));
 
 TEST_P(RealStepTest, EveryZeroStageGivesTheSameBits) {
   for (const DType storage : {DType::kF32, DType::kBF16}) {
