@@ -31,8 +31,7 @@ class LambOptimizer final : public RealOptimizer {
   void Step(const UpdateNumbers& numbers, const GradientOf& gradient, const WeightOf& weight) override {
     sums_.Clear();
     for (const ShardSlice& slice : shard().slices) {
-      kernels::LambMoments(OptionsOf(slice, numbers), slice.begin, gradient(slice), Moment(slice), SecondMoment(slice),
-                           Master(slice), OfMaster(slice), OfDirection(slice));
+      UpdateMoments(numbers, slice, gradient(slice));
     }
     sums_.Reduce();
     for (const ShardSlice& slice : shard().slices) {
@@ -57,6 +56,16 @@ class LambOptimizer final : public RealOptimizer {
   kernels::SquareSum& OfMaster(const ShardSlice& slice) { return sums_[sums_of_[slice.parameter]]; }
   kernels::SquareSum& OfDirection(const ShardSlice& slice) { return sums_[sums_of_[slice.parameter] + 1]; }
 
+  void UpdateMoments(const UpdateNumbers& numbers, const ShardSlice& slice, std::span<const float> gradient) {
+    kernels::LambOptions options = OptionsOf(slice, numbers);
+    ForEachClippedPart(numbers, slice, gradient, [&](int64_t offset, std::span<const float> part, double scale) {
+      options.gradient_scale = scale;
+      const auto of = [&](std::span<float> whole) { return whole.subspan(offset, part.size()); };
+      kernels::LambMoments(options, slice.begin + offset, part, of(Moment(slice)), of(SecondMoment(slice)),
+                           of(Master(slice)), OfMaster(slice), OfDirection(slice));
+    });
+  }
+
   template <typename T>
   void StepSlice(const UpdateNumbers& numbers, const ShardSlice& slice, const Buffer& buffer) {
     const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
@@ -72,8 +81,7 @@ class LambOptimizer final : public RealOptimizer {
             .beta2 = rates.betas.second,
             .epsilon = config_.params.eps,
             .weight_decay = rates.weight_decay,
-            .t = numbers.t,
-            .gradient_scale = rates.gradient_scale};
+            .t = numbers.t};
   }
 
   std::vector<int64_t> sums_of_;  // by canonical index: of the master weights; of the direction is the next

@@ -33,9 +33,7 @@ void RequireSupported(const contract::Case& spec) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
                 std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
   }
-  if (config.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kNone) {
-    Unsupported("adaptive_clipping is set; supported: gradient_clipping");
-  }
+  if (contract::HasNormHistory(config)) Unsupported("adaptive_clipping.type is history; supported: unit");
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
 
@@ -133,6 +131,29 @@ std::vector<bool> Exempt(const contract::CaseData& data) {
   return exempt;
 }
 
+// By canonical index.
+std::vector<UnitForm> UnitForms(const contract::CaseData& data) {
+  const std::vector<bool> exempt = Exempt(data);
+  std::vector<UnitForm> forms;
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    const int64_t numel = parameter.numel();
+    const bool is_clipped = !parameter.frozen && !exempt[parameter.tensor_id];
+    switch (parameter.units) {
+      case contract::UnitShape::kWhole:
+        forms.push_back({numel, 1, numel});
+        break;
+      case contract::UnitShape::kRows:
+        forms.push_back({numel, parameter.rows, parameter.cols});
+        break;
+      case contract::UnitShape::kColumns:
+        forms.push_back({numel, parameter.cols, 1});
+        break;
+    }
+    if (!is_clipped) forms.back().num_units = 0;
+  }
+  return forms;
+}
+
 std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
   const contract::RunConfig& config = spec.config;
   if (spec.model.is_exact()) {
@@ -176,7 +197,11 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->num_updates = data.num_updates;
   training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
                                  : MakeRealOptimizer(data, training->shard, over_shards, *training->backend);
-  // 7. The norm over shards, by which real families clip and skip.
+  // 7. The norms over shards, by which real families clip and skip.
+  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit) {
+    training->unit_clipping =
+        std::make_unique<UnitClipping>(config.adaptive_clipping, UnitForms(data), training->shard, over_shards);
+  }
   if (!is_exact) {
     training->norm = std::make_unique<GradientNorm>(GradientNormInputs{training->shard, Exempt(data), over_shards});
   }

@@ -46,51 +46,70 @@ class ElementOptimizer final : public RealOptimizer {
   }
 
  private:
+  // Consecutive elements of a slice. What the optimizer does not have is empty.
+  template <typename T>
+  struct Part {
+    std::span<const float> gradient;
+    double gradient_scale = 1;
+    std::span<float> moment, second_moment, master;
+    std::span<T> weight;
+  };
+
   template <typename T>
   void StepSlice(const UpdateNumbers& numbers, const ShardSlice& slice, std::span<const float> gradient,
                  const Buffer& buffer) {
     const std::span<T> weight(static_cast<T*>(buffer.data), static_cast<size_t>(buffer.elems));
+    const std::span<float> moment = has_moment() ? Moment(slice) : std::span<float>();
+    const std::span<float> second_moment = has_second_moment() ? SecondMoment(slice) : std::span<float>();
     const Rates rates = RatesOf(slice, numbers);
+    ForEachClippedPart(numbers, slice, gradient, [&](int64_t offset, std::span<const float> part, double scale) {
+      const auto of = [&](auto whole) { return whole.empty() ? whole : whole.subspan(offset, part.size()); };
+      StepPart<T>(numbers, rates, {part, scale, of(moment), of(second_moment), of(Master(slice)), of(weight)});
+    });
+  }
+
+  template <typename T>
+  void StepPart(const UpdateNumbers& numbers, const Rates& rates, const Part<T>& part) const {
     switch (config_.optimizer) {
-      case OptimizerKind::kSgd: {
-        const std::span<float> momentum = has_moment() ? Moment(slice) : std::span<float>();
-        return kernels::SgdStep<T>(SgdOptionsOf(rates, numbers), gradient, momentum, Master(slice), weight);
-      }
+      case OptimizerKind::kSgd:
+        return kernels::SgdStep<T>(SgdOptionsOf(rates, numbers.t, part.gradient_scale), part.gradient, part.moment,
+                                   part.master, part.weight);
       case OptimizerKind::kLion:
-        return kernels::LionStep<T>(LionOptionsOf(rates), gradient, Moment(slice), Master(slice), weight);
+        return kernels::LionStep<T>(LionOptionsOf(rates, part.gradient_scale), part.gradient, part.moment, part.master,
+                                    part.weight);
       default: {
-        const kernels::AdamWOptions options = AdamWOptionsOf(rates, numbers);
-        kernels::AdamWStep<T>(options, gradient, Moment(slice), SecondMoment(slice), Master(slice), weight);
+        const kernels::AdamWOptions options = AdamWOptionsOf(rates, numbers.t, part.gradient_scale);
+        kernels::AdamWStep<T>(options, part.gradient, part.moment, part.second_moment, part.master, part.weight);
       }
     }
   }
 
-  kernels::SgdOptions SgdOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
+  kernels::SgdOptions SgdOptionsOf(const Rates& rates, int64_t t, double gradient_scale) const {
     return {.lr = rates.lr,
             .momentum = config_.params.momentum,
             .nesterov = config_.params.nesterov,
             .weight_decay = rates.weight_decay,
-            .t = numbers.t,
-            .gradient_scale = rates.gradient_scale};
+            .t = t,
+            .gradient_scale = gradient_scale};
   }
 
-  kernels::LionOptions LionOptionsOf(const Rates& rates) const {
+  kernels::LionOptions LionOptionsOf(const Rates& rates, double gradient_scale) const {
     return {.lr = rates.lr,
             .beta1 = rates.betas.first,
             .beta2 = rates.betas.second,
             .weight_decay = rates.weight_decay,
-            .gradient_scale = rates.gradient_scale};
+            .gradient_scale = gradient_scale};
   }
 
-  kernels::AdamWOptions AdamWOptionsOf(const Rates& rates, const UpdateNumbers& numbers) const {
+  kernels::AdamWOptions AdamWOptionsOf(const Rates& rates, int64_t t, double gradient_scale) const {
     return {.lr = rates.lr,
             .beta1 = rates.betas.first,
             .beta2 = rates.betas.second,
             .epsilon = config_.params.eps,
             .weight_decay = rates.weight_decay,
             .decoupled = config_.optimizer == OptimizerKind::kAdamW,
-            .t = numbers.t,
-            .gradient_scale = rates.gradient_scale};
+            .t = t,
+            .gradient_scale = gradient_scale};
   }
 };
 
@@ -112,8 +131,7 @@ RealOptimizer::RealOptimizer(const contract::CaseData& data, const ShardPlan& sh
 RealOptimizer::Rates RealOptimizer::RatesOf(const ShardSlice& slice, const UpdateNumbers& numbers) const {
   const int64_t step = numbers.step;
   const GroupOptions& group = options_[slice.parameter];
-  return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay,
-          group.clips ? numbers.gradient_scale : 1};
+  return {LearningRate(config_, group.lr, step), BetasOf(config_, group.betas, step), group.weight_decay};
 }
 
 std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& data, const ShardPlan& shard,

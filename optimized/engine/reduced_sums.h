@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class ReducedSums {
   void Clear();
   // A sum to be added to; it must be carried when Reduce is called.
   kernels::SquareSum& operator[](int64_t index) { return sums_[index]; }
+  std::span<kernels::SquareSum> Range(int64_t begin, int64_t count) { return std::span(sums_).subspan(begin, count); }
 
   // Called by all ranks. Errors: those of the communicator.
   void Reduce();

@@ -68,7 +68,7 @@ std::vector<RealOptions> Variants() {
       {.optimizer = OptimizerKind::kSgd, .clipping = 100, .unused = false},
       {.optimizer = OptimizerKind::kLamb, .frozen = kFrozen},
       {.optimizer = OptimizerKind::kLion, .clipping = 0, .tied_head = false},
-      {.optimizer = OptimizerKind::kAdam, .dropout = 0},
+      {.optimizer = OptimizerKind::kAdam, .dropout = 0, .adaptive_clipping = testing::kUnitClipping},
   };
 }
 

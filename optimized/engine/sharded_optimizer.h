@@ -16,15 +16,17 @@
 #include "optimized/comm/communicator.h"
 #include "optimized/engine/flat_buffer.h"
 #include "optimized/engine/reduced_sums.h"
+#include "optimized/engine/unit_clipping.h"
 #include "optimized/partition/shard_plan.h"
 
 namespace plumbline::optimized {
 
 // What an update is told besides gradients.
 struct UpdateNumbers {
-  int64_t step = 0;           // of training, from 0: the place in the schedule
-  int64_t t = 1;              // number of this update, from 1; a skipped step has none
-  double gradient_scale = 1;  // of clipping
+  int64_t step = 0;                     // of training, from 0: the place in the schedule
+  int64_t t = 1;                        // number of this update, from 1; a skipped step has none
+  double gradient_scale = 1;            // of clipping, where one factor is that of all
+  const UnitClipping* units = nullptr;  // else, of each unit; null where units are not clipped
 };
 
 class ShardedOptimizer {
