@@ -6,3 +6,7 @@ reads floating-point exception flags); it changes no value. Measured: the fold's
 """
 
 KERNEL_COPTS = ["-O3", "-fno-trapping-math"]
+
+# For kernels that take many roots. Nobody reads errno of one; without it roots are taken several at a time. It changes no
+# value. Measured: an element of LAMB's update goes from 12.4 to 4.0 ns.
+ROOT_KERNEL_COPTS = KERNEL_COPTS + ["-fno-math-errno"]

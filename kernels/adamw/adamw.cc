@@ -29,7 +29,9 @@ void AdamWStep(const AdamWOptions& options, std::span<const float> gradient, std
   RequireOptions(options);
   const auto t = static_cast<double>(options.t);
   const auto scale = static_cast<float>(options.gradient_scale);
-  const auto keep = static_cast<float>(1 - options.lr * options.weight_decay);
+  const bool decoupled = options.decoupled;
+  const auto keep = static_cast<float>(decoupled ? 1 - options.lr * options.weight_decay : 1);
+  const auto decay = static_cast<float>(options.weight_decay);
   const auto beta1 = static_cast<float>(options.beta1);
   const auto beta2 = static_cast<float>(options.beta2);
   const auto one_minus_beta1 = static_cast<float>(1 - options.beta1);
@@ -44,8 +46,9 @@ void AdamWStep(const AdamWOptions& options, std::span<const float> gradient, std
   T* const w = weight.data();
   for (size_t i = 0; i < size; ++i) {
     const float scaled = g[i] * scale;
-    const float new_m = beta1 * m[i] + one_minus_beta1 * scaled;
-    const float new_v = beta2 * v[i] + one_minus_beta2 * scaled * scaled;
+    const float own = decoupled ? scaled : scaled + decay * p[i];
+    const float new_m = beta1 * m[i] + one_minus_beta1 * own;
+    const float new_v = beta2 * v[i] + one_minus_beta2 * own * own;
     const float denominator = std::sqrt(new_v) * inverse_root_correction + epsilon;
     const float new_p = p[i] * keep - step_size * (new_m / denominator);
     m[i] = new_m;

@@ -55,18 +55,24 @@ Results Run(const AdamWOptions& options, const State& state, int64_t offset) {
 
 // One element by the text of docs/semantics.md, and the magnitudes of the declared error.
 void CheckElement(const AdamWOptions& o, const State& state, const Results& results, int64_t i) {
-  const double g = o.gradient_scale * state.gradient[i];
-  const double decayed = state.master[i] * (1 - o.lr * o.weight_decay);
+  const double added = o.decoupled ? 0 : o.weight_decay * state.master[i];
+  const double g = o.gradient_scale * state.gradient[i] + added;
+  const double g_magnitude = std::abs(o.gradient_scale * state.gradient[i]) + std::abs(added);
+  const double decayed = o.decoupled ? state.master[i] * (1 - o.lr * o.weight_decay) : state.master[i];
   const double m = o.beta1 * state.first_moment[i] + (1 - o.beta1) * g;
   const double v = o.beta2 * state.second_moment[i] + (1 - o.beta2) * g * g;
   const double first_correction = 1 - std::pow(o.beta1, static_cast<double>(o.t));
-  const double denominator = std::sqrt(v / (1 - std::pow(o.beta2, static_cast<double>(o.t)))) + o.epsilon;
+  const double second_correction = 1 - std::pow(o.beta2, static_cast<double>(o.t));
+  const double denominator = std::sqrt(v / second_correction) + o.epsilon;
   const double p = decayed - o.lr * (m / first_correction) / denominator;
-  const double magnitude = std::abs(o.beta1 * state.first_moment[i]) + std::abs((1 - o.beta1) * g);
+  const double magnitude = std::abs(o.beta1 * state.first_moment[i]) + (1 - o.beta1) * g_magnitude;
+  const double v_magnitude = o.beta2 * state.second_moment[i] + (1 - o.beta2) * g_magnitude * g_magnitude;
   INFO("t " << o.t << ", g " << g << ", m " << state.first_moment[i] << ", v " << state.second_moment[i]);
   REQUIRE(Within(results.first_moment[i], m, kUnits * magnitude + 0x1p-148));
-  REQUIRE(Within(results.second_moment[i], v, kUnits * v + 0x1p-148));
-  const double step_magnitude = o.lr * (magnitude / first_correction) / denominator;
+  REQUIRE(Within(results.second_moment[i], v, kUnits * v_magnitude + 0x1p-148));
+  const double cancelled = std::sqrt((1 - o.beta2) / second_correction) * g_magnitude / denominator;
+  REQUIRE((o.decoupled || kUnits * cancelled <= 0.5));
+  const double step_magnitude = o.lr * (magnitude / first_correction) / denominator * (o.decoupled ? 1 : 1 + cancelled);
   REQUIRE(Within(results.master[i], p, kUnits * (std::abs(state.master[i]) + step_magnitude) + 0x1p-100));
 }
 
@@ -75,7 +81,16 @@ const AdamWOptions kOptions[] = {
     {.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1, .t = 2, .gradient_scale = 0.37},
     {.lr = 1, .beta1 = 0, .beta2 = 0, .epsilon = 1e-3, .weight_decay = 0.5, .t = 1, .gradient_scale = 1},
     {.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-12, .weight_decay = 0.01, .t = 1000, .gradient_scale = 2},
-    {.lr = 0, .weight_decay = 0.01, .t = 1000000000}};
+    {.lr = 0, .weight_decay = 0.01, .t = 1000000000},
+    {.lr = 0.01, .weight_decay = 0.1, .decoupled = false},
+    {.lr = 0.02,
+     .beta1 = 0.8,
+     .beta2 = 0.95,
+     .epsilon = 1e-6,
+     .weight_decay = 0.5,
+     .decoupled = false,
+     .t = 3,
+     .gradient_scale = 0.37}};
 
 TEMPLATE_TEST_CASE("AdamWKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
   for (const AdamWOptions& options : kOptions) {
@@ -110,6 +125,28 @@ TEST_CASE("AdamWFromZeroMomentsMovesByTheLearningRate") {
   std::vector<float> zero = {0}, m = {0}, v = {0}, p = {3}, w = {0};
   AdamWStep<float>({.lr = 0.5, .weight_decay = 0.5}, zero, m, v, p, std::span(w));
   REQUIRE((p[0] == 2.25f && w[0] == 2.25f && m[0] == 0 && v[0] == 0));  // an unused parameter decays
+}
+
+// g = 0.5 * 3 + 0.25 * 2 = 2, m = 0.5 * 4 + 0.5 * 2 = 3, v = 0.75 * 20 + 0.25 * 4 = 16. At t = 2 the corrections are
+// 3/4 and 7/16: the step is 0.5 * 4 / (sqrt(256 / 7) + 1). With decoupled decay g = 1.5, and p * (1 - 0.5 * 0.25) comes
+// first.
+TEST_CASE("AdamTakesTheDecayThroughBothMoments") {
+  std::vector<float> gradient = {3}, m = {4}, v = {20}, p = {2}, w = {0};
+  AdamWOptions options{.lr = 0.5,
+                       .beta1 = 0.5,
+                       .beta2 = 0.75,
+                       .epsilon = 1,
+                       .weight_decay = 0.25,
+                       .decoupled = false,
+                       .t = 2,
+                       .gradient_scale = 0.5};
+  AdamWStep<float>(options, gradient, m, v, p, std::span(w));
+  REQUIRE((m[0] == 3 && v[0] == 16 && w[0] == p[0]));
+  REQUIRE(Within(p[0], 2 - 2 / (16 / std::sqrt(7.0) + 1), 1e-6));
+  m = {4}, v = {20}, p = {2}, options.decoupled = true;
+  AdamWStep<float>(options, gradient, m, v, p, std::span(w));
+  REQUIRE((m[0] == 2.75f && v[0] == 15.5625f));
+  REQUIRE(Within(p[0], 1.75 - 0.5 * (2.75 / 0.75) / (std::sqrt(15.5625 * 16 / 7) + 1), 1e-6));
 }
 
 TEST_CASE("AdamWWritesTheWeightOverTheMasterWhereTheyAreTheSame") {

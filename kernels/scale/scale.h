@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multiplies a buffer by a number. Elementwise. Source: docs/semantics.md, "One step" (clipping).
+// Multiplies a buffer by a number, or each of its elements by one of its own. Elementwise. Source: docs/semantics.md,
+// "One step" (clipping).
 #pragma once
 
 #include <span>
@@ -17,5 +18,12 @@ inline constexpr double kScaleMaxUlp = 0.5;
 // Source: docs/semantics.md, "One step".
 template <typename T>
 void Scale(float factor, std::span<const T> x, std::span<T> y);
+
+// ScaleEach: y = factors * x.
+//   factors [n]  in   f32
+//   x       [n]  in   f32
+//   y       [n]  out  f32  may be the same memory as x
+// All else as above.
+void ScaleEach(std::span<const float> factors, std::span<const float> x, std::span<float> y);
 
 }  // namespace plumbline::kernels

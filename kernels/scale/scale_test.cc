@@ -34,6 +34,20 @@ TEMPLATE_TEST_CASE("ScaleIsTheRoundedProductAtEverySizeAndOffset", "", float, BF
   }
 }
 
+TEST_CASE("ScaleEachIsTheRoundedProductAtEverySizeAndOffset") {
+  testing::ForEachPlacement([&](int64_t size, int64_t offset) {
+    const std::vector<double> x = Reals(3).Vector<float>(size, -5, 5), factors = Reals(4).Vector<float>(size, 0, 1);
+    std::vector<double> expected;
+    for (int64_t i = 0; i < size; ++i) expected.push_back(Rounded<float>(factors[i] * x[i]));
+    Guarded<float> y(size, (offset + 1) % 17), in_place(x, offset);
+    const Guarded<float> each(factors, (offset + 2) % 17);
+    ScaleEach(each.view(), in_place.view(), y.span());
+    ScaleEach(each.view(), in_place.view(), in_place.span());
+    REQUIRE((y.Values() == expected && in_place.Values() == expected));
+    REQUIRE((y.GuardsAreIntact() && in_place.GuardsAreIntact()));
+  });
+}
+
 TEST_CASE("ScaleOfSpecialValues") {
   std::vector<float> x = {NAN, INFINITY, 1e-40f, 3e38f}, y(4);
   Scale<float>(2, x, y);
@@ -45,6 +59,8 @@ TEST_CASE("ScaleOfSpecialValues") {
 TEST_CASE("ScaleRefusesDifferentSizes") {
   std::vector<float> three(3), four(4);
   REQUIRE_THROWS_WITH((Scale<float>(1, three, four)), Catch::Contains("same size"));
+  REQUIRE_THROWS_WITH(ScaleEach(three, four, four), Catch::Contains("same size"));
+  REQUIRE_THROWS_WITH(ScaleEach(four, three, four), Catch::Contains("same size"));
 }
 
 }  // namespace

@@ -39,11 +39,14 @@ Results Run(const SgdOptions& options, const State& state, int64_t begin, int64_
   return {b.Values(), p.Values(), weight.Values()};
 }
 
-const SgdOptions kOptions[] = {{},
-                               {.lr = 0.1, .weight_decay = 0.01, .t = 5, .gradient_scale = 0.3},
-                               {.lr = 0.1, .momentum = 0.9, .t = 1},
-                               {.lr = 0.5, .momentum = 0.9, .weight_decay = 0.1, .t = 1, .gradient_scale = 0.7},
-                               {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.1, .t = 2, .gradient_scale = 0.7}};
+const SgdOptions kOptions[] = {
+    {},
+    {.lr = 0.1, .weight_decay = 0.01, .t = 5, .gradient_scale = 0.3},
+    {.lr = 0.1, .momentum = 0.9, .t = 1},
+    {.lr = 0.5, .momentum = 0.9, .weight_decay = 0.1, .t = 1, .gradient_scale = 0.7},
+    {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.1, .t = 2, .gradient_scale = 0.7},
+    {.lr = 0.5, .momentum = 0.6, .nesterov = true, .weight_decay = 0.1, .t = 1},
+    {.lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.3, .t = 7, .gradient_scale = 0.7}};
 
 TEMPLATE_TEST_CASE("SgdKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
   for (const SgdOptions& o : kOptions) {
@@ -56,12 +59,14 @@ TEMPLATE_TEST_CASE("SgdKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BF
     for (int64_t i = 0; i < 300; ++i) {
       const double g = o.gradient_scale * state.gradient[i] + o.weight_decay * state.master[i];
       const double b = reads_buffer ? o.momentum * state.buffer[i] + g : g;
-      const double p = state.master[i] - o.lr * (o.momentum > 0 ? b : g);
+      const double direction = o.nesterov ? g + o.momentum * b : o.momentum > 0 ? b : g;
+      const double p = state.master[i] - o.lr * direction;
       const double magnitude = std::abs(o.gradient_scale * state.gradient[i]) +
                                std::abs(o.weight_decay * state.master[i]) +
                                (reads_buffer ? std::abs(o.momentum * state.buffer[i]) : 0);
       if (o.momentum > 0) REQUIRE(Within(all.buffer[i], b, kUnits * magnitude));
-      REQUIRE(Within(all.master[i], p, kUnits * (std::abs(state.master[i]) + o.lr * magnitude)));
+      REQUIRE(Within(all.master[i], p,
+                     kUnits * (std::abs(state.master[i]) + o.lr * (o.nesterov ? 1 + o.momentum : 1) * magnitude)));
       REQUIRE(all.weight[i] == ToFloat(FromFloat<TestType>(static_cast<float>(all.master[i]))));
     }
     const auto independent = [&](std::vector<double> Results::*quantity) {
@@ -71,6 +76,16 @@ TEMPLATE_TEST_CASE("SgdKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BF
     };
     REQUIRE((independent(&Results::master) && independent(&Results::weight)));
     if (o.momentum > 0) REQUIRE(independent(&Results::buffer));
+  }
+}
+
+// g = 3 + 0.5 * 2 = 4. t = 1: b = 4, the step 0.25 * (4 + 0.5 * 4). t = 2: b = 0.5 * 8 + 4 = 8, 0.25 * (4 + 0.5 * 8).
+TEST_CASE("NesterovStepsAlongTheGradientAndTheNewMomentum") {
+  for (const auto& [t, b_after, p_after] : {std::tuple{1, 4.0f, 0.5f}, std::tuple{2, 8.0f, 0.0f}}) {
+    std::vector<float> gradient = {3}, b = {8}, p = {2}, w = {0};
+    SgdStep<float>({.lr = 0.25, .momentum = 0.5, .nesterov = true, .weight_decay = 0.5, .t = t}, gradient, b, p,
+                   std::span(w));
+    REQUIRE((b[0] == b_after && p[0] == p_after && w[0] == p_after));
   }
 }
 
@@ -86,6 +101,7 @@ TEST_CASE("SgdRefusesSizesAndOptions") {
   REQUIRE_THROWS_WITH(SgdStep<float>({}, a, b, c, std::span(c)), Catch::Contains("empty without momentum"));
   REQUIRE_THROWS_WITH(SgdStep<float>({.momentum = 0.5}, a, {}, c, std::span(c)), Catch::Contains("same size"));
   REQUIRE_THROWS_WITH(SgdStep<float>({.momentum = -1}, a, {}, c, std::span(c)), Catch::Contains("negative"));
+  REQUIRE_THROWS_WITH(SgdStep<float>({.nesterov = true}, a, {}, c, std::span(c)), Catch::Contains("needs a momentum"));
   REQUIRE_THROWS_WITH(SgdStep<float>({.t = 0}, a, {}, c, std::span(c)), Catch::Contains("at least 1"));
 }
 

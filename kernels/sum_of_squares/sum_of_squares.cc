@@ -43,6 +43,17 @@ void Deposit(double value, SquareSum& sum) {
   }
 }
 
+// What a sum of squares adds to the exact one.
+void AddChunk(double chunk, SquareSum& sum) {
+  if (std::isnan(chunk)) {
+    sum.terms[SquareSum::kNanTerm] += 1;
+  } else if (std::isinf(chunk)) {
+    sum.terms[SquareSum::kInfinityTerm] += 1;
+  } else {
+    Deposit(chunk, sum);
+  }
+}
+
 }  // namespace
 
 void SquareSum::Add(const SquareSum& other) {
@@ -69,24 +80,37 @@ double SquareSum::Total() const {
   return total;
 }
 
+void CountNotFinite(int64_t first, std::span<const float> x, SquareSum& sum) {
+  SquareSum all;
+  AddSquares(first, x, all);
+  for (const int64_t term : {SquareSum::kNanTerm, SquareSum::kInfinityTerm}) sum.terms[term] += all.terms[term];
+}
+
 void AddSquares(int64_t first, std::span<const float> x, SquareSum& sum) {
   Require(first >= 0 && first % kSquareSumChunkElems == 0, "sum_of_squares",
           "a slice must begin at a multiple of 32 elements of its tensor");
+  AddSquaresOfPart(first, x, sum);
+}
+
+void AddSquaresOfPart(int64_t first, std::span<const float> x, SquareSum& sum) {
+  Require(first >= 0, "sum_of_squares", "a part must not begin before its tensor");
   const auto size = static_cast<int64_t>(x.size());
-  constexpr int64_t kChunksUntilCarry = int64_t{1} << 20;
-  int64_t num_deposits = 0;
-  for (int64_t begin = 0; begin < size; begin += kSquareSumChunkElems) {
-    const double chunk = ChunkSum(x.data() + begin, std::min(kSquareSumChunkElems, size - begin));
-    if (std::isnan(chunk)) {
-      sum.terms[SquareSum::kNanTerm] += 1;
-    } else if (std::isinf(chunk)) {
-      sum.terms[SquareSum::kInfinityTerm] += 1;
-    } else {
-      Deposit(chunk, sum);
-    }
-    if (++num_deposits % kChunksUntilCarry == 0) sum.Carry();
+  int64_t num_chunks = 0;
+  int64_t end = 0;
+  for (int64_t begin = 0; begin < size; begin = end) {
+    end = std::min(size, begin + kSquareSumChunkElems - (first + begin) % kSquareSumChunkElems);
+    AddChunk(ChunkSum(x.data() + begin, end - begin), sum);
+    if (++num_chunks % kUncarriedSquares == 0) sum.Carry();
   }
   sum.Carry();
+}
+
+void AddSquaresToEach(std::span<const float> x, std::span<SquareSum> sums) {
+  Require(x.size() == sums.size(), "sum_of_squares", "there must be a sum for each element");
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto value = static_cast<double>(x[i]);
+    AddChunk(value * value, sums[i]);
+  }
 }
 
 }  // namespace plumbline::kernels

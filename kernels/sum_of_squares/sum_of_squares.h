@@ -54,4 +54,20 @@ struct SquareSum {
 // Source: docs/semantics.md, "One step" (norm).
 void AddSquares(int64_t first, std::span<const float> x, SquareSum& sum);
 
+// AddSquaresOfPart: the same of a part of a tensor whose sum is a sum of its own, a row, say, which may begin and end
+// anywhere. Chunks are counted from the beginning of the tensor all the same: whoever holds which chunks, the sum of
+// the part has the same bits. Errors: InvalidArgument if first is negative.
+void AddSquaresOfPart(int64_t first, std::span<const float> x, SquareSum& sum);
+
+// AddSquaresToEach: sums[i] += x[i]^2, without rounding.
+//   x    [n]  in      f32
+//   sums [n]  in-out  not carried after it: at most kUncarriedSquares squares may be added to a carried sum before
+//   Carry
+// NaN and infinity count as a chunk each. Errors: InvalidArgument if the sizes differ.
+void AddSquaresToEach(std::span<const float> x, std::span<SquareSum> sums);
+inline constexpr int64_t kUncarriedSquares = int64_t{1} << 20;
+
+// CountNotFinite: as AddSquares, but of the chunks with NaN and with infinity alone; the digits of the sum stay.
+void CountNotFinite(int64_t first, std::span<const float> x, SquareSum& sum);
+
 }  // namespace plumbline::kernels

@@ -111,6 +111,67 @@ TEST_CASE("SumOfSquaresFindsNanAndInfinityWhereverTheyAre") {
   REQUIRE(fine.AllFinite());
 }
 
+TEST_CASE("AddSquaresOfPartHasTheSameBitsForEveryCutBetweenChunks") {
+  const std::vector<double> values = MakeValues(200, -149, 127);
+  const std::vector<float> x(values.begin(), values.end());
+  const auto add = [&](int64_t begin, int64_t end, SquareSum& sum) {
+    AddSquaresOfPart(begin, std::span(x).subspan(begin, end - begin), sum);
+  };
+  for (const auto& [begin, end] : {std::pair{5, 190}, std::pair{31, 33}, std::pair{40, 41}, std::pair{32, 96}}) {
+    SquareSum whole;
+    add(begin, end, whole);
+    long double exact = 0;
+    for (int i = begin; i < end; ++i) exact += static_cast<long double>(values[i]) * values[i];
+    const auto expected = static_cast<double>(exact);
+    REQUIRE(Within(whole.Total(), expected, kSquareSumMaxUnits * 0x1p-53 * expected));
+    for (int64_t cut = (begin + 31) / 32 * 32; cut <= end; cut += 32) {
+      SquareSum parts;
+      add(cut, end, parts);
+      add(begin, cut, parts);
+      REQUIRE(parts.terms == whole.terms);
+    }
+  }
+  SquareSum sum;
+  REQUIRE_THROWS_WITH(AddSquaresOfPart(-1, x, sum), Catch::Contains("before its tensor"));
+}
+
+TEST_CASE("AddSquaresToEachIsExactAndKeepsSumsApart") {
+  const float large = 0x1.fffffep127f, small = 0x1p-149f;
+  std::vector<SquareSum> sums(6);
+  AddSquaresToEach(std::vector<float>{3, large, small, 0, NAN, 1}, sums);
+  AddSquaresToEach(std::vector<float>{-4, small, small, -0.0f, INFINITY, -INFINITY}, sums);
+  const double large_square = double{large} * double{large};
+  const double expected[] = {25, large_square, 0x1p-297, 0};
+  for (int i = 0; i < 4; ++i) REQUIRE((sums[i].AllFinite() && sums[i].Total() == expected[i]));
+  REQUIRE((std::isnan(sums[4].Total()) && sums[5].Total() == INFINITY));
+  AddSquaresToEach(std::vector<float>{large}, std::span(sums).subspan(2, 1));
+  REQUIRE(sums[2].terms[0] == 2);  // in units of 2^-298: beside a large number nothing small is lost
+  REQUIRE_THROWS_WITH(AddSquaresToEach(std::vector<float>(5), sums), Catch::Contains("for each element"));
+}
+
+TEST_CASE("AddSquaresToEachNeedsNoCarryForAsManySquaresAsItSays") {
+  std::vector<SquareSum> sum(1);
+  const std::vector<float> one = {0x1.fffffep0f};
+  for (int64_t i = 0; i < kUncarriedSquares; ++i) AddSquaresToEach(one, sum);
+  sum[0].Carry();
+  REQUIRE(sum[0].Total() == static_cast<double>(kUncarriedSquares) * (double{one[0]} * double{one[0]}));
+}
+
+TEST_CASE("WhatIsNotFiniteIsCountedAsInTheSumWithoutItsSquares") {
+  std::vector<float> values(100, 3);
+  SquareSum sum;
+  AddSquares(0, std::vector<float>{2}, sum);
+  CountNotFinite(0, values, sum);
+  REQUIRE((sum.Total() == 4 && sum.AllFinite()));
+  values[40] = INFINITY;
+  CountNotFinite(32, std::vector<float>(values.begin() + 32, values.end()), sum);
+  REQUIRE((std::isinf(sum.Total()) && sum.terms[SquareSum::kInfinityTerm] == 1));
+  values[99] = NAN;
+  CountNotFinite(0, values, sum);
+  REQUIRE((std::isnan(sum.Total()) && sum.terms[SquareSum::kInfinityTerm] == 2 && sum.terms[SquareSum::kNanTerm] == 1));
+  REQUIRE_THROWS_WITH(CountNotFinite(1, values, sum), Catch::Contains("multiple of 32"));
+}
+
 TEST_CASE("SumOfSquaresRefusesSlicesThatBeginInsideAChunk") {
   const std::vector<float> values(3);
   SquareSum sum;

@@ -15,11 +15,11 @@ contract::EngineDescription Description() {
   description.batch = true;
   description.families = {"exact", "gpt2"};
   description.dtypes = {"fp32", "bf16", "fp16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout", "grouped_heads", "accumulation", "ledger",
-                          "dump",    "save",          "memory",       "deterministic"};
+  description.features = {"dropout", "grouped_heads", "accumulation",  "ledger",       "dump",
+                          "save",    "memory",        "deterministic", "unit_clipping"};
   return description;
 }
 

@@ -4,19 +4,24 @@
 
 #include <cmath>
 
+#include "optimized/partition/bucket_plan.h"
+
 namespace plumbline::optimized {
 
 GradientNorm::Result GradientNorm::Compute(const ShardedOptimizer::GradientOf& gradient) {
   static_assert(kAlignmentElems % kernels::kSquareSumChunkElems == 0);
-  constexpr int kScalarStream = 0;
-  sum_ = {};
-  for (const ShardSlice& slice : inputs_.shard.slices) kernels::AddSquares(slice.begin, gradient(slice), sum_);
-  if (inputs_.communicator != nullptr) {
-    const Buffer terms{sum_.terms.data(), static_cast<int64_t>(sum_.terms.size()), contract::DType::kF64};
-    reduced_ = inputs_.communicator->AllReduce(terms, {"gradient norm", inputs_.timeout, kScalarStream});
-    reduced_.Wait();
+  sum_.Clear();
+  kernels::SquareSum& sum = sum_[0];
+  for (const ShardSlice& slice : inputs_.shard.slices) {
+    const std::span<const float> values = gradient(slice);
+    if (inputs_.exempt[slice.parameter]) {
+      kernels::CountNotFinite(slice.begin, values, sum);
+    } else {
+      kernels::AddSquares(slice.begin, values, sum);
+    }
   }
-  return {std::sqrt(sum_.Total()), sum_.AllFinite()};
+  sum_.Reduce();
+  return {std::sqrt(sum.Total()), sum.AllFinite()};
 }
 
 }  // namespace plumbline::optimized

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The norm of the complete gradient over all shards, and whether all of it is finite, from one all-reduce: every rank
 // gets the same bits in every ZeRO stage, so that all clip alike and all skip together. Padding is in no slice and is
-// not counted. Source: docs/semantics.md, "One step" (norm).
+// not counted. What is exempt from clipping is in no norm, but not exempt from being finite. Source: docs/semantics.md,
+// "One step" (norm).
 #pragma once
 
-#include <chrono>
+#include <vector>
 
-#include "kernels/sum_of_squares/sum_of_squares.h"
-#include "optimized/comm/communicator.h"
+#include "optimized/engine/reduced_sums.h"
 #include "optimized/engine/sharded_optimizer.h"
 #include "optimized/partition/shard_plan.h"
 
@@ -15,13 +15,14 @@ namespace plumbline::optimized {
 
 struct GradientNormInputs {
   const ShardPlan& shard;
-  Communicator* communicator;  // null where every rank holds all gradients
-  std::chrono::duration<double> timeout;
+  std::vector<bool> exempt;  // by canonical index
+  SumReduction reduction;
 };
 
 class GradientNorm {
  public:
-  explicit GradientNorm(const GradientNormInputs& inputs) : inputs_(inputs) {}
+  explicit GradientNorm(const GradientNormInputs& inputs)
+      : inputs_(inputs), sum_("gradient norm", 1, inputs.reduction) {}
 
   struct Result {
     double norm = 0;  // NaN or infinity unless all_finite
@@ -32,8 +33,7 @@ class GradientNorm {
 
  private:
   const GradientNormInputs inputs_;
-  kernels::SquareSum sum_;
-  Handle reduced_;  // after what it writes to: destroyed first
+  ReducedSums sum_;
 };
 
 }  // namespace plumbline::optimized

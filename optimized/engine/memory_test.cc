@@ -211,7 +211,10 @@ int64_t FrozenElems(const CaseData& data) {
 int64_t NumMoments(const contract::RunConfig& config) {
   switch (config.optimizer) {
     case contract::OptimizerKind::kAdamW:
+    case contract::OptimizerKind::kAdam:
+    case contract::OptimizerKind::kLamb:
       return 2;
+    case contract::OptimizerKind::kLion:
     case contract::OptimizerKind::kModularMomentum:
       return 1;
     case contract::OptimizerKind::kModularSgd:
@@ -245,6 +248,18 @@ Peaks ExpectedPeaks(const CaseData& data) {
           {"communication", config.zero_stage >= 2 && config.accumulation_steps > 1 ? 4 * shard : 0}};
 }
 
+// Rows of embeddings and of `unused`, columns of other matrices, vectors; not of `*.bias`, which these cases exempt.
+int64_t NumUnits(const CaseData& data) {
+  int64_t units = 0;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    if (p.frozen || p.name.ends_with(".bias")) continue;
+    const bool is_by_rows =
+        p.name == "embed.weight" || p.name == "pos.weight" || p.name == "head.weight" || p.name == "unused.weight";
+    units += p.is_vector ? 1 : is_by_rows ? p.rows : p.cols;
+  }
+  return units;
+}
+
 // Of a step, by the tables of docs/formats.md and docs/zero3.md.
 std::map<std::string, CommCount> ExpectedComm(const CaseData& data) {
   const contract::RunConfig& config = data.spec.config;
@@ -257,6 +272,12 @@ std::map<std::string, CommCount> ExpectedComm(const CaseData& data) {
   };
   add("all_reduce", 2, 8);
   if (!data.spec.model.is_exact() && config.zero_stage >= 1) add("all_reduce", 1, 168);
+  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit && config.zero_stage >= 1) {
+    add("all_reduce", 1, 336 * NumUnits(data));
+  }
+  if (config.optimizer == contract::OptimizerKind::kLamb && config.zero_stage >= 1) {
+    add("all_reduce", 1, 336 * static_cast<int64_t>(Trained(data).size()));
+  }
   const auto add_set = [&](const std::set<int64_t>& parameters, int64_t gathers) {
     for (const int64_t elems : PaddedBuckets(data, parameters)) {
       if (config.zero_stage == 0) {
@@ -348,7 +369,8 @@ const std::vector<std::string> kFrozen = {"embed.weight", "layers.0.attn.qkv.wei
                                           "norm.weight"};
 
 void ExpectFormulas(const Layout& layout, const testing::RealOptions& options) {
-  const CaseData data = testing::MakeRealCase(layout, options);
+  CaseData data = testing::MakeRealCase(layout, options);
+  data.spec.config.groups[0].clip = options.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kUnit;
   for (const Observed& rank : Observe(data)) {
     EXPECT_EQ(rank.peaks, ExpectedPeaks(data)) << testing::Text(layout) << " " << Text(options);
     EXPECT_EQ(rank.comm, ExpectedComm(data)) << testing::Text(layout) << " " << Text(options);
@@ -360,6 +382,12 @@ TEST(Memory, PeaksCallsAndBytesOfGpt2EqualTheFormulaInEveryStage) {
   const std::vector<testing::RealOptions> variants = {
       {.optimizer = contract::OptimizerKind::kAdamW, .frozen = kFrozen},
       {.optimizer = contract::OptimizerKind::kSgd, .tied_head = false},
+      {.optimizer = contract::OptimizerKind::kLamb, .frozen = kFrozen},
+      {.optimizer = contract::OptimizerKind::kLion, .dropout = 0, .adaptive_clipping = testing::kUnitClipping},
+      {.optimizer = contract::OptimizerKind::kLamb,
+       .tied_head = false,
+       .frozen = kFrozen,
+       .adaptive_clipping = testing::kUnitClipping},
       {.optimizer = contract::OptimizerKind::kSgd, .momentum = 0, .clipping = 0, .dropout = 0, .unused = false},
       {.optimizer = contract::OptimizerKind::kAdamW,
        .clipping = 0,

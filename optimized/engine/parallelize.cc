@@ -13,6 +13,7 @@
 #include "optimized/backend/storage_types.h"
 #include "optimized/model/exact_model.h"
 #include "optimized/model/gpt2_model.h"
+#include "optimized/optimizer/parameter_groups.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -32,6 +33,7 @@ void RequireSupported(const contract::Case& spec) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
                 std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
   }
+  if (contract::HasNormHistory(config)) Unsupported("adaptive_clipping.type is history; supported: unit");
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
 
@@ -120,6 +122,38 @@ ModelOutline OutlineOf(const contract::ModelSpec& model) {
   return model.is_exact() ? ExactOutline(model.exact()) : Gpt2Outline(model.gpt2());
 }
 
+// By canonical index: whether clipping leaves a parameter alone.
+std::vector<bool> Exempt(const contract::CaseData& data) {
+  std::vector<bool> exempt;
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    exempt.push_back(!OptionsOf(data.spec.config, parameter.name).clips);
+  }
+  return exempt;
+}
+
+// By canonical index.
+std::vector<UnitForm> UnitForms(const contract::CaseData& data) {
+  const std::vector<bool> exempt = Exempt(data);
+  std::vector<UnitForm> forms;
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    const int64_t numel = parameter.numel();
+    const bool is_clipped = !parameter.frozen && !exempt[parameter.tensor_id];
+    switch (parameter.units) {
+      case contract::UnitShape::kWhole:
+        forms.push_back({numel, 1, numel});
+        break;
+      case contract::UnitShape::kRows:
+        forms.push_back({numel, parameter.rows, parameter.cols});
+        break;
+      case contract::UnitShape::kColumns:
+        forms.push_back({numel, parameter.cols, 1});
+        break;
+    }
+    if (!is_clipped) forms.back().num_units = 0;
+  }
+  return forms;
+}
+
 std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
   const contract::RunConfig& config = spec.config;
   if (spec.model.is_exact()) {
@@ -159,13 +193,17 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
   const bool is_exact = data.spec.model.is_exact();
+  const SumReduction over_shards{is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout};
   training->num_updates = data.num_updates;
   training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
-                                 : MakeRealOptimizer(data, training->shard, *training->backend);
-  // 7. The norm over shards, by which real families clip and skip.
+                                 : MakeRealOptimizer(data, training->shard, over_shards, *training->backend);
+  // 7. The norms over shards, by which real families clip and skip.
+  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit) {
+    training->unit_clipping =
+        std::make_unique<UnitClipping>(config.adaptive_clipping, UnitForms(data), training->shard, over_shards);
+  }
   if (!is_exact) {
-    training->norm = std::make_unique<GradientNorm>(GradientNormInputs{
-        training->shard, is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout});
+    training->norm = std::make_unique<GradientNorm>(GradientNormInputs{training->shard, Exempt(data), over_shards});
   }
   // 8. The model last: it sees memory and micro-batches, none of the above.
   training->model = MakeModel(data.spec, *training);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW and SGD on shards against docs/semantics.md in double, several updates long, with groups, a schedule and
-// clipping; the same bits for every number of shards; and the norm over ranks.
+// Optimizers of the real families on shards against docs/semantics.md in double, several updates long, from the start
+// and from given moments, with groups, a schedule and clipping; the same bits for every number of shards; and the norm
+// over ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "conformance/contract/batch_source.h"
@@ -22,22 +26,51 @@ namespace {
 using contract::DType;
 
 constexpr int64_t kUpdates = 4;
+constexpr double kMinRatio = 0.03, kMaxRatio = 0.5;  // of LAMB
 
-contract::CaseData MakeCase(contract::OptimizerKind optimizer, double momentum, DType storage) {
+struct Kind {
+  contract::OptimizerKind optimizer;
+  double momentum = 0;
+  bool nesterov = false;
+  int64_t updates_before = 0;  // with moments that are not 0
+};
+
+void FillMoments(std::vector<float>& moments, double low, int64_t parameter) {
+  for (size_t i = 0; i < moments.size(); ++i) {
+    moments[i] =
+        static_cast<float>(low + 0.4 + 0.4 * std::cos(static_cast<double>(i) * 5 + static_cast<double>(parameter)));
+  }
+}
+
+// Nothing has its default.
+contract::CaseData MakeCase(const Kind& kind, DType storage) {
   contract::CaseData data;
   const contract::Gpt2Spec spec{
       .layers = 1, .width = 6, .heads = 2, .positions = 5, .hidden = 7, .vocab = 11, .unused = true, .frozen = {}};
   data.spec.model = spec;
   contract::RunConfig& config = data.spec.config;
-  config.optimizer = optimizer;
+  config.optimizer = kind.optimizer;
   config.storage = storage;
   config.params.lr = 0.01;
-  config.params.momentum = momentum;
+  config.params.beta1 = 0.8;
+  config.params.beta2 = 0.95;
+  config.params.eps = 1e-4;
+  config.params.momentum = kind.momentum;
+  config.params.nesterov = kind.nesterov;
+  config.params.max_coeff = kMaxRatio;
+  config.params.min_coeff = kMinRatio;
   config.params.weight_decay = 0.1;
-  config.groups = {{"*.bias", 0.02, 0.0}};
+  config.groups = {{"*.bias", 0.02, 0.0}, {"*norm*", std::nullopt, std::nullopt, contract::BetaPair{0.6, 0.9}, false}};
   config.schedule = {contract::Schedule::Kind::kWarmup, 0.001, 0.01, 4, true};
   data.parameters = contract::Parameters(data.spec.model);
   data.real_state = contract::MakeInitialRealState(spec, config, 5);
+  data.real_state[3].master.assign(6, 0);  // layers.0.norm1.bias: LAMB has no ratio for it
+  data.num_updates = kind.updates_before;
+  if (kind.updates_before == 0) return data;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    FillMoments(data.real_state[p.tensor_id].moment, -0.4, p.tensor_id);
+    FillMoments(data.real_state[p.tensor_id].second_moment, 0.1, p.tensor_id);
+  }
   return data;
 }
 
@@ -63,6 +96,38 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
+void CopyShard(const ShardedOptimizer& optimizer, const ShardPlan& shard, const FlatBuffer& weights, DType storage,
+               State& state) {
+  for (const ShardSlice& s : shard.slices) {
+    for (int64_t i = 0; i < s.elems(); ++i) {
+      state.master[s.parameter][s.begin + i] = optimizer.Master(s)[i];
+      if (optimizer.has_moment()) state.moment[s.parameter][s.begin + i] = optimizer.Moment(s)[i];
+      if (optimizer.has_second_moment()) state.second_moment[s.parameter][s.begin + i] = optimizer.SecondMoment(s)[i];
+      state.weight[s.parameter][s.begin + i] =
+          storage == DType::kF32 ? weights.Span<float>(s.flat_offset, s.elems())[i]
+                                 : kernels::ToFloat(weights.Span<kernels::BFloat16>(s.flat_offset, s.elems())[i]);
+    }
+  }
+}
+
+// Of one rank.
+void TrainShard(const contract::CaseData& data, const BucketPlan& buckets, const ShardPlan& shard,
+                Communicator* communicator, State& state, std::mutex& mutex) {
+  const auto backend = MakeCpuBackend();
+  const auto optimizer = MakeRealOptimizer(data, shard, {communicator, std::chrono::seconds(20)}, *backend);
+  FlatBuffer weights(*backend, buckets.total_elems, data.spec.config.storage, MemoryCategory::kWeights);
+  for (int64_t update = 0; update < kUpdates; ++update) {
+    if (StepOf(update) != update && StepOf(update - 1) == update - 1) optimizer->Skip();
+    const Gradients gradients = MakeGradients(data, update);
+    optimizer->Step(
+        {StepOf(update), data.num_updates + update + 1, ScaleOf(update)},
+        [&](const ShardSlice& s) { return std::span(gradients[s.parameter]).subspan(s.begin, s.elems()); },
+        [&](const ShardSlice& s) { return weights.Range(s.flat_offset, s.elems()); });
+  }
+  const std::lock_guard lock(mutex);
+  CopyShard(*optimizer, shard, weights, data.spec.config.storage, state);
+}
+
 State RunShards(const contract::CaseData& data, int64_t degree) {
   std::vector<int64_t> numels;
   State state;
@@ -73,87 +138,110 @@ State RunShards(const contract::CaseData& data, int64_t degree) {
     }
   }
   const BucketPlan buckets = PlanBuckets(numels, 150, degree);
-  const auto backend = MakeCpuBackend();
-  for (int64_t index = 0; index < degree; ++index) {
-    const ShardPlan shard = PlanShard(buckets, degree, index);
-    const auto optimizer = MakeRealOptimizer(data, shard, *backend);
-    FlatBuffer weights(*backend, buckets.total_elems, data.spec.config.storage, MemoryCategory::kWeights);
-    for (int64_t update = 0; update < kUpdates; ++update) {
-      const Gradients gradients = MakeGradients(data, update);
-      optimizer->Step(
-          {StepOf(update), update + 1, ScaleOf(update)},
-          [&](const ShardSlice& s) { return std::span(gradients[s.parameter]).subspan(s.begin, s.elems()); },
-          [&](const ShardSlice& s) { return weights.Range(s.flat_offset, s.elems()); });
-    }
-    for (const ShardSlice& s : shard.slices) {
-      for (int64_t i = 0; i < s.elems(); ++i) {
-        state.master[s.parameter][s.begin + i] = optimizer->Master(s)[i];
-        if (optimizer->has_moment()) state.moment[s.parameter][s.begin + i] = optimizer->Moment(s)[i];
-        if (optimizer->has_second_moment())
-          state.second_moment[s.parameter][s.begin + i] = optimizer->SecondMoment(s)[i];
-        state.weight[s.parameter][s.begin + i] =
-            data.spec.config.storage == DType::kF32
-                ? weights.Span<float>(s.flat_offset, s.elems())[i]
-                : kernels::ToFloat(weights.Span<kernels::BFloat16>(s.flat_offset, s.elems())[i]);
-      }
-    }
+  const auto ranks = MakeThreadCommunicators(degree, Progress::kLastArriver);
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (int64_t rank = 0; rank < degree; ++rank) {
+    threads.emplace_back([&, rank] {
+      const ShardPlan shard = PlanShard(buckets, degree, rank);
+      TrainShard(data, buckets, shard, degree > 1 ? ranks[rank].get() : nullptr, state, mutex);
+    });
   }
+  threads.clear();
   return state;
 }
 
-// docs/semantics.md, element by element.
-double NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec& parameter, int64_t i) {
+// docs/semantics.md, element by element, but for LAMB, whose ratio is the parameter's.
+// `ratios` counts LAMB's by what they are.
+std::vector<double> NaiveMaster(const contract::CaseData& data, const contract::ParameterSpec& parameter,
+                                std::map<std::string, int>& ratios) {
+  using contract::OptimizerKind;
   const contract::RunConfig& config = data.spec.config;
   const bool is_bias = parameter.name.ends_with(".bias");
   const double decay = is_bias ? 0 : 0.1;
-  double p = data.real_state[parameter.tensor_id].master[i], m = 0, v = 0;
+  const bool has_own_betas = !is_bias && parameter.name.find("norm") != std::string::npos;
+  const double beta1 = has_own_betas ? 0.6 : 0.8, beta2 = has_own_betas ? 0.9 : 0.95;
+  const contract::RealParameterState& state = data.real_state[parameter.tensor_id];
+  std::vector<double> p(state.master.begin(), state.master.end());
+  std::vector<double> m(state.moment.begin(), state.moment.end()),
+      v(state.second_moment.begin(), state.second_moment.end());
   for (int64_t update = 0; update < kUpdates; ++update) {
+    const std::vector<float> gradient = MakeGradients(data, update)[parameter.tensor_id];
     const double k = std::max<double>(0, static_cast<double>(StepOf(update)) - 1);
     const double scheduled = 0.001 + (0.01 - 0.001) * std::min(1.0, k / 4);
     const double lr = scheduled * (is_bias ? 2 : 1);
-    double g = MakeGradients(data, update)[parameter.tensor_id][i] * ScaleOf(update);
-    if (config.optimizer == contract::OptimizerKind::kAdamW) {
-      p *= 1 - lr * decay;
-      m = 0.9 * m + 0.1 * g;
-      v = 0.999 * v + 0.001 * g * g;
-      const auto t = static_cast<double>(update + 1);
-      p -= lr * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
-    } else {
-      g += decay * p;
-      m = config.params.momentum > 0 && update > 0 ? config.params.momentum * m + g : g;
-      p -= lr * m;
+    const int64_t number = data.num_updates + update + 1;
+    const auto t = static_cast<double>(number);
+    std::vector<double> directions;
+    double p_squares = 0, direction_squares = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+      double g = gradient[i] * (has_own_betas ? 1 : ScaleOf(update));  // that group is exempt from clipping
+      if (config.optimizer == OptimizerKind::kSgd) {
+        g += decay * p[i];
+        if (config.params.momentum > 0) m[i] = number > 1 ? config.params.momentum * m[i] + g : g;
+        directions.push_back(config.params.nesterov       ? g + config.params.momentum * m[i]
+                             : config.params.momentum > 0 ? m[i]
+                                                          : g);
+        continue;
+      }
+      if (config.optimizer == OptimizerKind::kLion) {
+        const double mixed = beta1 * m[i] + (1 - beta1) * g;
+        m[i] = beta2 * m[i] + (1 - beta2) * g;
+        directions.push_back(decay * p[i] + (mixed > 0 ? 1 : mixed < 0 ? -1 : 0));
+        continue;
+      }
+      if (config.optimizer == OptimizerKind::kAdam) g += decay * p[i];
+      m[i] = beta1 * m[i] + (1 - beta1) * g;
+      v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+      const double own = m[i] / (1 - std::pow(beta1, t)) / (std::sqrt(v[i] / (1 - std::pow(beta2, t))) + 1e-4);
+      directions.push_back(own + (config.optimizer == OptimizerKind::kAdam ? 0 : decay * p[i]));
+      p_squares += p[i] * p[i];
+      direction_squares += directions[i] * directions[i];
     }
+    double ratio = 1;
+    if (config.optimizer == OptimizerKind::kLamb) {
+      const double own = std::sqrt(p_squares / direction_squares);
+      ratio = p_squares == 0 ? 1 : std::max(kMinRatio, std::min(kMaxRatio, own));
+      ++ratios[p_squares == 0 ? "one" : own > kMaxRatio ? "max" : own < kMinRatio ? "min" : "own"];
+    }
+    for (size_t i = 0; i < p.size(); ++i) p[i] -= lr * ratio * directions[i];
   }
   return p;
 }
 
-struct Kind {
-  contract::OptimizerKind optimizer;
-  double momentum;
-};
 class RealOptimizerTest : public ::testing::TestWithParam<Kind> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, RealOptimizerTest,
-                         ::testing::Values(Kind{contract::OptimizerKind::kAdamW, 0},
-                                           Kind{contract::OptimizerKind::kSgd, 0},
-                                           Kind{contract::OptimizerKind::kSgd, 0.9}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, RealOptimizerTest,
+    ::testing::Values(Kind{contract::OptimizerKind::kAdamW}, Kind{contract::OptimizerKind::kAdamW, 0, false, 6},
+                      Kind{contract::OptimizerKind::kAdam}, Kind{contract::OptimizerKind::kAdam, 0, false, 6},
+                      Kind{contract::OptimizerKind::kLamb}, Kind{contract::OptimizerKind::kLamb, 0, false, 6},
+                      Kind{contract::OptimizerKind::kLion}, Kind{contract::OptimizerKind::kLion, 0, false, 6},
+                      Kind{contract::OptimizerKind::kSgd}, Kind{contract::OptimizerKind::kSgd, 0.9},
+                      Kind{contract::OptimizerKind::kSgd, 0.7, true},
+                      Kind{contract::OptimizerKind::kSgd, 0.7, true, 6}));
 
 TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSchedule) {
-  const contract::CaseData data = MakeCase(GetParam().optimizer, GetParam().momentum, DType::kF32);
+  const contract::CaseData data = MakeCase(GetParam(), DType::kF32);
   const State state = RunShards(data, 1);
+  std::map<std::string, int> ratios;
   for (const contract::ParameterSpec& p : data.parameters) {
+    const std::vector<double> master = NaiveMaster(data, p, ratios);
     for (int64_t i = 0; i < p.numel(); i += 3) {
-      const double expected = NaiveMaster(data, p, i);
       // Four updates of at most 0.02 each, with some ten roundings, and the roundings of the master itself.
-      EXPECT_NEAR(state.master[p.tensor_id][i], expected, 0x1p-24 * (4 * std::abs(expected) + 40 * 4 * 0.02)) << p.name;
+      EXPECT_NEAR(state.master[p.tensor_id][i], master[i], 0x1p-24 * (4 * std::abs(master[i]) + 40 * 4 * 0.02))
+          << p.name;
       EXPECT_NE(state.master[p.tensor_id][i], data.real_state[p.tensor_id].master[i]) << p.name;
     }
   }
   EXPECT_EQ(state.weight, state.master);
+  if (GetParam().optimizer == contract::OptimizerKind::kLamb) {
+    for (const char* kind : {"one", "max", "min", "own"}) EXPECT_GT(ratios[kind], 0) << kind;
+  }
 }
 
 TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
   for (const DType storage : {DType::kF32, DType::kBF16}) {
-    const contract::CaseData data = MakeCase(GetParam().optimizer, GetParam().momentum, storage);
+    const contract::CaseData data = MakeCase(GetParam(), storage);
     const auto bits = [](const State& state) {
       std::vector<uint64_t> all;
       for (const auto* quantity : {&state.master, &state.moment, &state.second_moment, &state.weight}) {
@@ -169,7 +257,8 @@ TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
 }
 
 // The result of every rank, with gradients in `degree` shards.
-std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degree) {
+std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degree, std::vector<bool> exempt = {}) {
+  exempt.resize(gradients.size());
   std::vector<int64_t> numels;
   for (const auto& gradient : gradients) numels.push_back(static_cast<int64_t>(gradient.size()));
   const BucketPlan buckets = PlanBuckets(numels, 150, degree);
@@ -180,7 +269,7 @@ std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degr
     for (int64_t rank = 0; rank < degree; ++rank) {
       threads.emplace_back([&, rank] {
         const ShardPlan shard = PlanShard(buckets, degree, rank);
-        GradientNorm norm({shard, degree > 1 ? ranks[rank].get() : nullptr, std::chrono::seconds(20)});
+        GradientNorm norm({shard, exempt, {degree > 1 ? ranks[rank].get() : nullptr, std::chrono::seconds(20)}});
         const auto of = [&](const ShardSlice& s) {
           return std::span(gradients[s.parameter]).subspan(s.begin, s.elems());
         };
@@ -193,7 +282,7 @@ std::vector<GradientNorm::Result> Norms(const Gradients& gradients, int64_t degr
 }
 
 TEST(GradientNorm, IsTheSameBitsOnEveryRankForEveryNumberOfShards) {
-  const contract::CaseData data = MakeCase(contract::OptimizerKind::kSgd, 0, DType::kF32);
+  const contract::CaseData data = MakeCase({contract::OptimizerKind::kSgd}, DType::kF32);
   Gradients gradients = MakeGradients(data, 1);
   gradients[0][5] = 1e18f;  // beside 1e-18: sums in double would depend on their order
   gradients[3][1] = 1e-18f;
@@ -212,7 +301,7 @@ TEST(GradientNorm, IsTheSameBitsOnEveryRankForEveryNumberOfShards) {
 }
 
 TEST(GradientNorm, ANumberThatIsNotFiniteOnOneRankIsSeenByAll) {
-  const contract::CaseData data = MakeCase(contract::OptimizerKind::kSgd, 0, DType::kF32);
+  const contract::CaseData data = MakeCase({contract::OptimizerKind::kSgd}, DType::kF32);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     for (const int64_t parameter : {int64_t{0}, static_cast<int64_t>(data.parameters.size()) - 1}) {
       Gradients gradients = MakeGradients(data, 1);
@@ -221,6 +310,29 @@ TEST(GradientNorm, ANumberThatIsNotFiniteOnOneRankIsSeenByAll) {
         for (const GradientNorm::Result& result : Norms(gradients, degree)) EXPECT_FALSE(result.all_finite);
       }
     }
+  }
+}
+
+TEST(GradientNorm, WhatIsExemptIsInNoNormButMustBeFinite) {
+  for (const int64_t degree : {1, 2, 5}) {
+    Gradients gradients = {std::vector<float>(70, 0), std::vector<float>(300, 7), {3, 0}, {0, -4, 0}};
+    gradients[0][40] = 12;
+    const std::vector<bool> exempt = {false, true, false, false};
+    for (const GradientNorm::Result& result : Norms(gradients, degree, exempt)) {
+      EXPECT_EQ(result.norm, 13);
+      EXPECT_TRUE(result.all_finite);
+    }
+    gradients[1][299] = INFINITY;
+    for (const GradientNorm::Result& result : Norms(gradients, degree, exempt)) {
+      EXPECT_EQ(result.norm, INFINITY);
+      EXPECT_FALSE(result.all_finite);
+    }
+    gradients[1][100] = NAN;
+    for (const GradientNorm::Result& result : Norms(gradients, degree, exempt)) {
+      EXPECT_TRUE(std::isnan(result.norm));
+      EXPECT_FALSE(result.all_finite);
+    }
+    for (const GradientNorm::Result& result : Norms({{1}, {2}}, degree, {true, true})) EXPECT_EQ(result.norm, 0);
   }
 }
 

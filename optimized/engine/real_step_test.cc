@@ -72,7 +72,9 @@ std::string FirstDifference(const Trained& a, const Trained& b) {
 
 class RealStepTest : public ::testing::TestWithParam<contract::OptimizerKind> {};
 INSTANTIATE_TEST_SUITE_P(Optimizers, RealStepTest,
-                         ::testing::Values(contract::OptimizerKind::kAdamW, contract::OptimizerKind::kSgd));
+                         ::testing::Values(contract::OptimizerKind::kAdamW, contract::OptimizerKind::kSgd,
+                                           contract::OptimizerKind::kAdam, contract::OptimizerKind::kLion,
+                                           contract::OptimizerKind::kLamb));
 
 TEST_P(RealStepTest, EveryZeroStageGivesTheSameBits) {
   for (const DType storage : {DType::kF32, DType::kBF16}) {
@@ -125,10 +127,97 @@ TEST(RealStep, ClippingScalesTheUpdateByTheGlobalNorm) {
   }
 }
 
+// As above, but the matrices of MLPs are exempt, and the factor is that of the norm of all else.
+TEST(RealStep, AnExemptGroupIsNeitherClippedNorCounted) {
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    contract::CaseData data = testing::MakeRealCase({.data_degree = 3, .zero_stage = stage, .bucket_elems = 200},
+                                                    {.clipping = 0, .frozen = {"layers.1.mlp.up.weight"}});
+    data.spec.steps = 1;
+    const auto is_exempt = [](const contract::ParameterSpec& p) {
+      return p.name.find(".mlp.") != std::string::npos && p.name.ends_with(".weight");
+    };
+    data.spec.config.groups.push_back({.match = "layers.*.mlp.*.weight", .lr = {}, .weight_decay = {}, .clip = false});
+    const Trained free = Train(data);
+    double squares = 0;  // of gradients, which are ten times the moments
+    for (const contract::ParameterSpec& p : data.parameters) {
+      if (p.frozen || is_exempt(p)) continue;
+      for (const double m : free.moment[p.tensor_id]) squares += 100 * m * m;
+    }
+    EXPECT_NEAR(free.norms[0], std::sqrt(squares), 1e-6 * free.norms[0]);
+    data.spec.config.gradient_clipping = 0.25;
+    const double factor = 0.25 / (free.norms[0] + 1e-6);
+    ASSERT_LT(factor, 0.9);
+    const Trained clipped = Train(data);
+    EXPECT_EQ(clipped.norms, free.norms);
+    int num_exempt = 0;
+    for (const contract::ParameterSpec& p : data.parameters) {
+      if (p.frozen) continue;
+      num_exempt += is_exempt(p) ? 1 : 0;
+      for (int64_t i = 0; i < p.numel(); ++i) {
+        const double expected = (is_exempt(p) ? 1 : factor) * free.moment[p.tensor_id][i];
+        ASSERT_NEAR(clipped.moment[p.tensor_id][i], expected, 1e-6 * std::abs(expected))
+            << p.name << " stage " << stage;
+      }
+    }
+    EXPECT_EQ(num_exempt, 3);
+  }
+}
+
+// Whether elements i and j of a parameter are of one unit.
+bool AreOfOneUnit(const contract::ParameterSpec& p, int64_t i, int64_t j) {
+  if (p.is_vector) return true;
+  const bool is_by_rows =
+      p.name == "embed.weight" || p.name == "pos.weight" || p.name == "head.weight" || p.name == "unused.weight";
+  return is_by_rows ? i / p.cols == j / p.cols : i % p.cols == j % p.cols;
+}
+
+// In the first update a moment is a tenth of the clipped gradient. Biases are exempt.
+TEST(RealStep, UnitsAreClippedByTheirOwnNormsAndThoseOfTheirWeightsBeforeTheUpdate) {
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    testing::RealOptions options{.clipping = 0, .tied_head = false, .frozen = {"layers.1.mlp.up.weight"}};
+    const Layout layout{.data_degree = 3, .zero_stage = stage, .bucket_elems = 200};
+    contract::CaseData data = testing::MakeRealCase(layout, options);
+    data.spec.steps = 1;
+    const Trained free = Train(data);
+    options.adaptive_clipping = testing::kUnitClipping;
+    data.spec.config = testing::MakeRealCase(layout, options).spec.config;
+    data.spec.config.groups[0].clip = false;
+    const Trained clipped = Train(data);
+    int num_scaled = 0, num_kept = 0, num_by_eps = 0;
+    for (const contract::ParameterSpec& p : data.parameters) {
+      if (p.frozen) continue;
+      for (int64_t i = 0; i < p.numel(); ++i) {
+        double g = 0, w = 0;
+        for (int64_t j = 0; j < p.numel(); ++j) {
+          if (!AreOfOneUnit(p, i, j)) continue;
+          g += std::pow(10.0 * free.moment[p.tensor_id][j], 2);
+          w += std::pow(data.real_state[p.tensor_id].master[j], 2.0);
+        }
+        const double limit = 0.02 * std::max(std::sqrt(w), 0.05);
+        const bool is_scaled = !p.name.ends_with(".bias") && std::sqrt(g) > limit;
+        ++(is_scaled ? num_scaled : num_kept);
+        num_by_eps += is_scaled && std::sqrt(w) < 0.05 ? 1 : 0;
+        const double expected = (is_scaled ? limit / std::sqrt(g) : 1) * free.moment[p.tensor_id][i];
+        ASSERT_NEAR(clipped.moment[p.tensor_id][i], expected, 1e-6 * std::abs(expected)) << p.name << " " << stage;
+      }
+    }
+    EXPECT_GT(num_scaled, 100);
+    EXPECT_GT(num_kept, 100);
+    EXPECT_GT(num_by_eps, 0);
+    double squares = 0;  // the norm is reported before clipping, without what is exempt
+    for (const contract::ParameterSpec& p : data.parameters) {
+      if (p.frozen || p.name.ends_with(".bias")) continue;
+      for (const double m : free.moment[p.tensor_id]) squares += 100 * m * m;
+    }
+    EXPECT_NEAR(clipped.norms[0], std::sqrt(squares), 1e-6 * clipped.norms[0]);
+  }
+}
+
 TEST_P(RealStepTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
   for (const int64_t stage : {0, 1, 2, 3}) {
     contract::CaseData data = MakeRealCase({.data_degree = 3, .zero_stage = stage}, GetParam());
     data.real_state[4].master[7] = INFINITY;  // qkv of the first layer
+    if (stage % 2 == 1) data.spec.config.groups.push_back({.match = "*", .lr = {}, .weight_decay = {}, .clip = false});
     const Trained trained = Train(data);
     EXPECT_EQ(trained.skipped, std::vector<bool>(testing::kSteps, true));
     EXPECT_EQ(trained.num_updates, 0);

@@ -66,6 +66,9 @@ std::vector<RealOptions> Variants() {
        .tied_head = false,
        .frozen = {"unused.weight", "norm.weight"}},
       {.optimizer = OptimizerKind::kSgd, .clipping = 100, .unused = false},
+      {.optimizer = OptimizerKind::kLamb, .frozen = kFrozen},
+      {.optimizer = OptimizerKind::kLion, .clipping = 0, .tied_head = false},
+      {.optimizer = OptimizerKind::kAdam, .dropout = 0, .adaptive_clipping = testing::kUnitClipping},
   };
 }
 
@@ -310,7 +313,8 @@ CaseData MakeCaseThatSkipsStepOne(const Layout& layout, OptimizerKind optimizer)
 }
 
 TEST(RunRealCase, AnOverflowOnOneRankSkipsThatStepOnAllRanksWithTheSameBitsInEveryStage) {
-  for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+  for (const OptimizerKind optimizer :
+       {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kLamb, OptimizerKind::kLion}) {
     std::optional<Combined> expected;
     for (const Layout& layout : LayoutsOfStages({0, 1, 2, 3}, 3, 1, DType::kF32)) {
       const CaseData data = MakeCaseThatSkipsStepOne(layout, optimizer);
@@ -340,7 +344,8 @@ TEST(RunRealCase, AnOverflowOnOneRankSkipsThatStepOnAllRanksWithTheSameBitsInEve
 
 TEST(RunRealCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOneAlsoAfterASkippedStep) {
   for (const int64_t stage : {0, 1, 2, 3}) {
-    for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+    for (const OptimizerKind optimizer :
+         {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kLamb, OptimizerKind::kLion}) {
       CaseData data = MakeCaseThatSkipsStepOne({3, stage, 2, DType::kBF16, 200, {true, 300, 13, 800}}, optimizer);
       data.spec.config.schedule = testing::MakeShortCycle();
       data.spec.save_steps = {0, 1, 2};
@@ -459,7 +464,8 @@ TEST(RunRealCase, AppliesTheReportedRateOfTheStepAlsoAfterASkippedOne) {
 }
 
 TEST(RunRealCase, StartsInsideTrainingFromTheStateOfTheCase) {
-  for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+  for (const OptimizerKind optimizer :
+       {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kLamb, OptimizerKind::kLion}) {
     for (const int64_t stage : {0, 3}) {
       const Layout layout{2, stage, 1, DType::kF32, 200, {true, 0, 13, 0}};
       ExpectTheSameFromStepTwoOn(MakeRealCase(layout, {.optimizer = optimizer, .frozen = kFrozen}), 2);

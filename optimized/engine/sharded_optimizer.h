@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer of one rank: moments and master weights of its shard, and the update of that shard. It communicates
-// nothing; an unsharded optimizer is the case of one shard. Implementations: modular_optimizer.cc (family exact),
-// real_optimizer.cc (AdamW, SGD). Source: docs/exact-family.md, "Optimizers"; docs/semantics.md, "One step".
+// The optimizer of one rank: moments and master weights of its shard, and the update of that shard. An unsharded
+// optimizer is the case of one shard. It communicates nothing but sums over shards where an update needs them (LAMB).
+// Implementations: modular_optimizer.cc (family exact), real_optimizer.h (the real ones). Source: docs/exact-family.md,
+// "Optimizers"; docs/semantics.md, "One step".
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,18 @@
 #include "optimized/backend/backend.h"
 #include "optimized/comm/communicator.h"
 #include "optimized/engine/flat_buffer.h"
+#include "optimized/engine/reduced_sums.h"
+#include "optimized/engine/unit_clipping.h"
 #include "optimized/partition/shard_plan.h"
 
 namespace plumbline::optimized {
 
 // What an update is told besides gradients.
 struct UpdateNumbers {
-  int64_t step = 0;           // of training, from 0: the place in the schedule
-  int64_t t = 1;              // number of this update, from 1; a skipped step has none
-  double gradient_scale = 1;  // of clipping
+  int64_t step = 0;                     // of training, from 0: the place in the schedule
+  int64_t t = 1;                        // number of this update, from 1; a skipped step has none
+  double gradient_scale = 1;            // of clipping, where one factor is that of all
+  const UnitClipping* units = nullptr;  // else, of each unit; null where units are not clipped
 };
 
 class ShardedOptimizer {
@@ -32,8 +36,11 @@ class ShardedOptimizer {
 
   virtual ~ShardedOptimizer() = default;
 
-  // Updates every slice and writes its working weights to where `weight` says, in storage type.
+  // Updates every slice and writes its working weights to where `weight` says, in storage type. Called by all ranks.
   virtual void Step(const UpdateNumbers& numbers, const GradientOf& gradient, const WeightOf& weight) = 0;
+
+  // Instead, in a step that is skipped: makes the calls of any other, and changes nothing. Called by all ranks.
+  virtual void Skip() {}
 
   bool has_moment() const { return num_moments_ >= 1; }
   bool has_second_moment() const { return num_moments_ >= 2; }
@@ -70,6 +77,6 @@ class ShardedOptimizer {
 std::unique_ptr<ShardedOptimizer> MakeModularOptimizer(const contract::CaseData& data, const ShardPlan& shard,
                                                        Backend& backend);
 std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& data, const ShardPlan& shard,
-                                                    Backend& backend);
+                                                    const SumReduction& reduction, Backend& backend);
 
 }  // namespace plumbline::optimized

@@ -109,17 +109,28 @@ void UpdateExact(Training& training, int64_t step) {
       [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 
+// A step that is skipped makes the calls of any other.
+void SkipUpdate(Training& training) {
+  if (training.unit_clipping) training.unit_clipping->Skip();
+  training.optimizer->Skip();
+}
+
 // All ranks have the same norm, and so they clip alike and skip together.
 void UpdateReal(Training& training, int64_t step, StepResult& result) {
   const auto gradient = [&](const ShardSlice& slice) { return training.reducer->Complete(slice); };
   const GradientNorm::Result norm = training.norm->Compute(gradient);
   result.gradient_norm = norm.norm;
   result.skipped = !norm.all_finite;
-  if (result.skipped) return;
+  if (result.skipped) return SkipUpdate(training);
+  if (training.unit_clipping) {
+    training.unit_clipping->Compute(gradient,
+                                    [&](const ShardSlice& slice) { return training.optimizer->Master(slice); });
+  }
   training.num_updates += 1;
   training.optimizer->Step({.step = step,
                             .t = training.num_updates,
-                            .gradient_scale = ClipCoefficient(training.data->spec.config.gradient_clipping, norm.norm)},
+                            .gradient_scale = ClipCoefficient(training.data->spec.config.gradient_clipping, norm.norm),
+                            .units = training.unit_clipping.get()},
                            gradient, [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 

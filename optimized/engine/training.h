@@ -14,6 +14,7 @@
 #include "optimized/engine/gradient_norm.h"
 #include "optimized/engine/gradient_reducer.h"
 #include "optimized/engine/sharded_optimizer.h"
+#include "optimized/engine/unit_clipping.h"
 #include "optimized/engine/weight_store.h"
 #include "optimized/model/model.h"
 #include "optimized/partition/bucket_plan.h"
@@ -42,8 +43,9 @@ struct Training {
   std::unique_ptr<WeightStore> weights;
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ShardedOptimizer> optimizer;
-  std::unique_ptr<GradientNorm> norm;  // null in family exact
-  int64_t num_updates = 0;             // made so far; a skipped step makes none
+  std::unique_ptr<GradientNorm> norm;           // null in family exact
+  std::unique_ptr<UnitClipping> unit_clipping;  // null unless units are clipped
+  int64_t num_updates = 0;                      // made so far; a skipped step makes none
   std::unique_ptr<Model> model;
 
   // Numbers and calls of the step in progress. They live here, not on TrainStep's stack: while an error unwinds, a

@@ -100,7 +100,7 @@ TEST(TrainingCheckpoint, TwoCyclesOfSaveAndResumeChangeNoBitInAnyStage) {
 // steps: in the first one (t = 1) SGD starts its momentum, and AdamW corrects its moments by t.
 TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfGpt2InAnyStage) {
   for (const int64_t zero_stage : {0, 1, 2, 3}) {
-    for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
+    for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kLamb}) {
       for (const double momentum : {0.0, 0.9}) {
         for (const DType storage : {DType::kF32, DType::kBF16}) {
           for (const int64_t num_updates : {0, 5}) {

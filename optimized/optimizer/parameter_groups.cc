@@ -6,11 +6,13 @@
 
 namespace plumbline::optimized {
 GroupOptions OptionsOf(const contract::RunConfig& config, const std::string& parameter_name) {
-  GroupOptions options{config.params.lr, config.params.weight_decay};
+  GroupOptions options{config.params.lr, config.params.weight_decay, {config.params.beta1, config.params.beta2}};
   for (const contract::ParameterGroup& group : config.groups) {
     if (fnmatch(group.match.c_str(), parameter_name.c_str(), 0) != 0) continue;
     if (group.lr) options.lr = *group.lr;
     if (group.weight_decay) options.weight_decay = *group.weight_decay;
+    if (group.betas) options.betas = *group.betas;
+    options.clips = group.clip;
     break;
   }
   return options;

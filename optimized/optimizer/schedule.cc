@@ -131,9 +131,8 @@ double LearningRate(const contract::RunConfig& config, double group_lr, int64_t 
   FailUnknown(schedule.kind);
 }
 
-Betas BetasOf(const contract::RunConfig& config, int64_t step) {
+contract::BetaPair BetasOf(const contract::RunConfig& config, const contract::BetaPair& own, int64_t step) {
   const Schedule& schedule = config.schedule;
-  const Betas own{config.params.beta1, config.params.beta2};
   switch (schedule.kind) {
     case Kind::kConstant:
     case Kind::kWarmup:
@@ -141,7 +140,7 @@ Betas BetasOf(const contract::RunConfig& config, int64_t step) {
     case Kind::kWarmupCosine:
       return own;
     case Kind::kOneCycle:
-      return schedule.cycle.moves_momentum ? Betas{CycleBeta1(schedule.cycle, step), kCycleBeta2} : own;
+      return schedule.cycle.moves_momentum ? contract::BetaPair{CycleBeta1(schedule.cycle, step), kCycleBeta2} : own;
   }
   FailUnknown(schedule.kind);
 }

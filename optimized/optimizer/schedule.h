@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the schedule makes of a step: the learning rate of a group, and the betas of AdamW. Pure functions of the
+// What the schedule makes of a step: the learning rate and the betas of a group. Pure functions of the
 // configuration and of the number of the step, from 0; they know neither tensors nor how many updates were made.
 // Source: docs/semantics.md, "Schedules".
 #pragma once
@@ -15,12 +15,8 @@ namespace plumbline::optimized {
 // is not one of docs/semantics.md.
 double LearningRate(const contract::RunConfig& config, double group_lr, int64_t step);
 
-struct Betas {
-  double beta1 = 0;
-  double beta2 = 0;
-};
-
-// Of all groups: the optimizer's, unless the schedule moves them. Unsupported as above.
-Betas BetasOf(const contract::RunConfig& config, int64_t step);
+// Of a group that has betas of its own: those, unless the schedule moves the betas, which it does in every group alike.
+// Unsupported as above.
+contract::BetaPair BetasOf(const contract::RunConfig& config, const contract::BetaPair& own, int64_t step);
 
 }  // namespace plumbline::optimized

@@ -18,15 +18,14 @@ using contract::Schedule;
 using Kind = Schedule::Kind;
 using Values = std::vector<double>;
 
-constexpr double kOwnLr = 0.1;  // of the optimizer, and so of a group that sets none
+constexpr double kOwnLr = 0.1;                      // of the optimizer, and so of a group that sets none
+constexpr contract::BetaPair kOwnBetas{0.7, 0.95};  // of a group; the config has the defaults
 constexpr int64_t kLongAfter = 1'000'000;
 
 contract::RunConfig With(const Schedule& schedule) {
   contract::RunConfig config;
   config.optimizer = contract::OptimizerKind::kAdamW;
   config.params.lr = kOwnLr;
-  config.params.beta1 = 0.7;
-  config.params.beta2 = 0.95;
   config.schedule = schedule;
   return config;
 }
@@ -248,11 +247,11 @@ TEST(Schedule, WarmupCosineScalesTheGroupsOwnRate) {
 void ExpectBeta1(const Schedule& schedule, const Values& expected, double long_after) {
   const contract::RunConfig config = With(schedule);
   for (size_t step = 0; step < expected.size(); ++step) {
-    EXPECT_NEAR(BetasOf(config, step).beta1, expected[step], 1e-15) << "step " << step;
-    EXPECT_EQ(BetasOf(config, step).beta2, 0.99);
+    EXPECT_NEAR(BetasOf(config, kOwnBetas, step).first, expected[step], 1e-15) << "step " << step;
+    EXPECT_EQ(BetasOf(config, kOwnBetas, step).second, 0.99);
   }
-  EXPECT_NEAR(BetasOf(config, kLongAfter).beta1, long_after, 1e-15);
-  EXPECT_EQ(BetasOf(config, kLongAfter).beta2, 0.99);
+  EXPECT_NEAR(BetasOf(config, kOwnBetas, kLongAfter).first, long_after, 1e-15);
+  EXPECT_EQ(BetasOf(config, kOwnBetas, kLongAfter).second, 0.99);
 }
 
 // F = 4, G = 2: min in step 0, though sigma is 0; 0.9 - 0.3 sigma with sigma = 1/4, 1/2, 3/4, 1, 1/2, 0 (step 6), then
@@ -270,14 +269,13 @@ TEST(Schedule, OneCycleMovesBeta1AgainstTheRateAndSetsBeta2) {
   ExpectBeta1(schedule, {0.9, 0.675, 0.75, 0.825, 0.9, 0.75, 0.6, 0.6}, 0.6);
 }
 
-TEST(Schedule, BetasAreTheOptimizersWhereNothingMovesThem) {
+TEST(Schedule, BetasAreTheGroupsOwnWhereNothingMovesThem) {
   Schedule still = OneCycle(4, 2);
   still.cycle.moves_momentum = false;
   for (const Schedule& schedule :
        {Schedule{}, Warmup(Kind::kWarmup, 4, 0), Warmup(Kind::kWarmupDecay, 4, 9), Cosine(4, 8), still}) {
     for (const int64_t step : {0, 1, 3, 6, 7, 100}) {
-      EXPECT_EQ(BetasOf(With(schedule), step).beta1, 0.7);
-      EXPECT_EQ(BetasOf(With(schedule), step).beta2, 0.95);
+      EXPECT_EQ(BetasOf(With(schedule), kOwnBetas, step), kOwnBetas);
     }
   }
 }
@@ -288,7 +286,7 @@ TEST(Schedule, AKindThatIsNotKnownIsUnsupported) {
     schedule.kind = static_cast<Kind>(kind);
     const contract::RunConfig config = With(schedule);
     for (const auto& ask : {+[](const contract::RunConfig& c) { LearningRate(c, kOwnLr, 3); },
-                            +[](const contract::RunConfig& c) { BetasOf(c, 3); }}) {
+                            +[](const contract::RunConfig& c) { BetasOf(c, kOwnBetas, 3); }}) {
       try {
         ask(config);
         ADD_FAILURE() << "was not refused: " << kind;

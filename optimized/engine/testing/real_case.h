@@ -17,12 +17,19 @@ struct RealOptions {
   bool tied_head = true;
   bool unused = true;
   std::vector<std::string> frozen = {};
+  contract::AdaptiveClipping adaptive_clipping = {};  // of a kind: instead of `clipping`
 };
+
+// Below the norms of most units of these cases, but not of all; eps counts for some.
+inline constexpr contract::AdaptiveClipping kUnitClipping{
+    .kind = contract::AdaptiveClipping::Kind::kUnit, .ratio = 0.02, .eps = 0.05};
 
 inline std::string Text(const RealOptions& options) {
   std::string text = std::string(contract::Name(options.optimizer)) + " momentum " + std::to_string(options.momentum) +
                      " clipping " + std::to_string(options.clipping) + " dropout " + std::to_string(options.dropout) +
                      (options.tied_head ? " tied" : " not tied") + (options.unused ? " unused" : "");
+  if (options.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit) text += " by units";
+  if (options.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kHistory) text += " by history";
   for (const std::string& name : options.frozen) text += " frozen " + name;
   return text;
 }
@@ -57,7 +64,9 @@ inline contract::CaseData MakeRealCase(const Layout& layout, const RealOptions& 
   config.params = {.lr = 0.01, .weight_decay = 0.1};
   if (options.optimizer == contract::OptimizerKind::kSgd) config.params.momentum = options.momentum;
   config.groups = {{"*.bias", 0.02, 0.0}};
-  config.gradient_clipping = options.clipping;
+  config.adaptive_clipping = options.adaptive_clipping;
+  const bool is_adaptive = options.adaptive_clipping.kind != contract::AdaptiveClipping::Kind::kNone;
+  config.gradient_clipping = is_adaptive ? 0 : options.clipping;
   data.parameters = contract::Parameters(data.spec.model);
   data.state.clear();
   data.real_state = contract::MakeInitialRealState(spec, config, data.spec.seed);
