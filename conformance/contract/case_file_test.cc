@@ -151,11 +151,14 @@ TEST(Case, RoundTripsARealFamilyWithAnInfinity) {
     state.second_moment.assign(state.master.size(), 2.0f);
   }
   data.real_state[0].master[5] = HUGE_VALF;
+  data.spec.config.adaptive_clipping.kind = AdaptiveClipping::Kind::kHistory;
+  data.norm_history = {5, 1.0 / 3, 1e-17 / 3};
   const TemporaryFolder folder;
   WriteCase(folder.path(), data);
   const CaseData read = ReadCase(folder.path());
   EXPECT_EQ(read.spec, data.spec);
   EXPECT_EQ(read.num_updates, 6);
+  EXPECT_EQ(read.norm_history, data.norm_history);
   ASSERT_EQ(read.real_state.size(), data.real_state.size());
   for (size_t i = 0; i < read.real_state.size(); ++i) {
     EXPECT_EQ(read.real_state[i].master, data.real_state[i].master);

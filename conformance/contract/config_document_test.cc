@@ -22,7 +22,7 @@ namespace {
 using Words = std::vector<std::string>;
 using testing::ErrorMessage;
 
-const Words kOptimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD"};
+const Words kOptimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
 const Words kSchedules = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "OneCycle"};
 
 std::string Stripped(const std::string& text) {
@@ -71,8 +71,9 @@ struct Row {
     Words some;
     for (const std::string& optimizer : kOptimizers) {
       const bool is_modular = optimizer.starts_with("Modular");
-      const bool named =
-          key.starts_with("optimizer.params.") ? IsNamed(optimizer) : !is_modular || used_by.starts_with("exact");
+      bool named = !is_modular || used_by.starts_with("exact");
+      if (key.starts_with("optimizer.params.")) named = IsNamed(optimizer);
+      if (key == "param_groups[].betas" && optimizer == "SGD") named = false;
       if (named) some.push_back(optimizer);
     }
     return some;
@@ -91,6 +92,10 @@ using Siblings = std::vector<std::pair<std::string, std::string>>;
 
 Siblings Required(const Words& path, size_t depth, const std::string& optimizer, const std::string& schedule) {
   if (depth == 0) return {};
+  if (path[0] == "adaptive_clipping") {
+    const bool of_units = path[1] == "ratio" || path[1] == "eps";
+    return {{"type", of_units ? "\"unit\"" : "\"history\""}};
+  }
   const std::string& object = path[depth - 1];
   if (object == "optimizer") return {{"type", '"' + optimizer + '"'}};
   if (object == "scheduler") return {{"type", '"' + schedule + '"'}};
@@ -136,7 +141,7 @@ RunConfig Parse(const std::string& json) { return ParseRunConfig(json, "config")
 
 TEST(ConfigDocument, SaysWhichValuesAreAllowed) {
   for (const Row& row : Supported()) {
-    const char* wrong = row.key == "optimizer.params.betas" ? "[]" : "-1";
+    const char* wrong = row.key.ends_with("betas") ? "[]" : "-1";
     const std::string json = ConfigWith(row.key, row.Optimizers().back(), row.Schedules().back(), wrong);
     const std::string message = ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
     const std::string allowed = message.substr(message.find("; allowed: ") + 11);
@@ -180,7 +185,7 @@ TEST(ConfigDocument, SaysWhichKeysAreRequired) {
     }
   }
   ErrorMessage(ErrorCode::kInvalidArgument, [] { Parse(R"({"train_batch_size": 8})"); });
-  EXPECT_EQ(required, 8);
+  EXPECT_EQ(required, 9);
 }
 
 // Defaults that are no literals: each is looked at here, so that a new one is not passed over.
@@ -190,13 +195,15 @@ TEST(ConfigDocument, TakesFromTheOptimizerWhatItSaysIsTaken) {
     if (row.default_value.find('`') == std::string::npos && row.default_value != "required") others.push_back(row.key);
     if (row.default_value.starts_with("the optimizer's `")) others.push_back(row.key);
   }
-  EXPECT_EQ(others,
-            (Words{"param_groups[].lr", "param_groups[].weight_decay", "scheduler", "scheduler.params.warmup_max_lr",
-                   "scheduler.params.cycle_second_step_size", "scheduler.params.cycle_second_stair_count"}));
+  EXPECT_EQ(others, (Words{"param_groups[].lr", "param_groups[].weight_decay", "param_groups[].betas", "scheduler",
+                           "scheduler.params.warmup_max_lr", "scheduler.params.cycle_second_step_size",
+                           "scheduler.params.cycle_second_stair_count", "adaptive_clipping"}));
   const RunConfig config = Parse(R"({"train_batch_size": 8, "param_groups": [{"match": "*"}],
     "optimizer": {"type": "SGD", "params": {"lr": 0.25}}, "scheduler": {"type": "WarmupLR"}})");
   EXPECT_FALSE(config.groups.at(0).lr);
   EXPECT_FALSE(config.groups.at(0).weight_decay);
+  EXPECT_FALSE(config.groups.at(0).betas);
+  EXPECT_EQ(config.adaptive_clipping.kind, AdaptiveClipping::Kind::kNone);
   EXPECT_EQ(config.schedule.warmup_max_lr, 0.25);
   const RunConfig cycle =
       Parse(R"({"train_batch_size": 8, "optimizer": {"type": "SGD"}, "scheduler": {"type": "OneCycle",
@@ -206,16 +213,27 @@ TEST(ConfigDocument, TakesFromTheOptimizerWhatItSaysIsTaken) {
   EXPECT_EQ(Parse(R"({"train_batch_size": 8, "optimizer": {"type": "SGD"}})").schedule.kind, Schedule::Kind::kConstant);
 }
 
+// What an optimizer is called in the end: Adam is AdamW unless `adam_w_mode` is false.
+std::string_view Resolved(const std::string& optimizer, const std::string& key) {
+  return optimizer == "Adam" && key != "optimizer.params.adam_w_mode" ? "AdamW" : std::string_view(optimizer);
+}
+
 TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
   const std::map<std::string, std::string> samples = {{"optimizer.params.lr", "1"},
                                                       {"optimizer.params.betas", "[0, 0]"},
                                                       {"optimizer.params.eps", "1"},
                                                       {"optimizer.params.weight_decay", "1"},
                                                       {"optimizer.params.momentum", "0"},
+                                                      {"optimizer.params.nesterov", "false"},
+                                                      {"optimizer.params.adam_w_mode", "false"},
+                                                      {"optimizer.params.max_coeff", "1"},
+                                                      {"optimizer.params.min_coeff", "1"},
                                                       {"param_groups", "[]"},
                                                       {"param_groups[].match", "\"*\""},
                                                       {"param_groups[].lr", "1"},
                                                       {"param_groups[].weight_decay", "1"},
+                                                      {"param_groups[].betas", "[0, 0]"},
+                                                      {"param_groups[].clip", "false"},
                                                       {"scheduler", "{\"type\": \"WarmupLR\"}"},
                                                       {"scheduler.type", "\"WarmupLR\""},
                                                       {"scheduler.params", "{}"},
@@ -237,7 +255,14 @@ TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
                                                       {"scheduler.params.cycle_momentum", "true"},
                                                       {"scheduler.params.cycle_min_mom", "0"},
                                                       {"scheduler.params.cycle_max_mom", "0"},
-                                                      {"gradient_clipping", "0"}};
+                                                      {"gradient_clipping", "0"},
+                                                      {"adaptive_clipping", "{\"type\": \"unit\"}"},
+                                                      {"adaptive_clipping.type", "\"history\""},
+                                                      {"adaptive_clipping.ratio", "1"},
+                                                      {"adaptive_clipping.eps", "1"},
+                                                      {"adaptive_clipping.deviations", "1"},
+                                                      {"adaptive_clipping.decay", "0.5"},
+                                                      {"adaptive_clipping.warmup_steps", "1"}};
   size_t looked_at = 0;
   for (const Row& row : Supported()) {
     if (row.used_by == "exact, gpt2") continue;
@@ -247,7 +272,7 @@ TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
     for (const std::string& optimizer : kOptimizers) {
       const std::string json = ConfigWith(row.key, optimizer, row.Schedules().front(), samples.at(row.key));
       if (std::find(having.begin(), having.end(), optimizer) != having.end()) {
-        EXPECT_EQ(Name(Parse(json).optimizer), optimizer);
+        EXPECT_EQ(Name(Parse(json).optimizer), Resolved(optimizer, row.key)) << json;
       } else {
         ErrorMessage(ErrorCode::kInvalidArgument, [&] { Parse(json); });
       }

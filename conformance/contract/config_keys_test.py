@@ -31,9 +31,13 @@ ARRAYS = {
 LISTS = {
     ("ParseAdamW", "params"): "optimizer.params.",
     ("ParseSgd", "params"): "optimizer.params.",
+    ("ParseAdam", "params"): "optimizer.params.",
+    ("ParseLion", "params"): "optimizer.params.",
+    ("ParseLamb", "params"): "optimizer.params.",
     ("ParseOptimizer", "optimizer"): "optimizer.",
     ("ParseOptimizer", "params"): "optimizer.params.",
     ("ParseGroups", "entry"): "param_groups[].",
+    ("ParseAdaptiveClipping", "clipping"): "adaptive_clipping.",
     ("ParseSchedule", "scheduler"): "scheduler.",
     ("ParseWarmupLr", "params"): "scheduler.params.",
     ("ParseWarmupDecayLr", "params"): "scheduler.params.",

@@ -164,6 +164,25 @@ TEST(Gpt2Parameters, HaveTheNamesShapesAndOrderOfTheDocument) {
   EXPECT_EQ(Parameters(SmallGpt2()).size(), 28u);
 }
 
+TEST(Gpt2Parameters, HaveTheUnitsOfTheDocument) {
+  Gpt2Spec spec = SmallGpt2();
+  spec.tied_head = false;
+  spec.unused = true;
+  const std::vector<ParameterSpec> parameters = Parameters(spec);
+  for (size_t i : {0u, 1u, 28u, 29u}) {
+    EXPECT_EQ(parameters[i].units, UnitShape::kRows) << parameters[i].name;
+    EXPECT_EQ(parameters[i].num_units(), parameters[i].rows);
+  }
+  for (size_t i : {4u, 6u, 10u, 12u}) {
+    EXPECT_EQ(parameters[i].units, UnitShape::kColumns) << parameters[i].name;
+    EXPECT_EQ(parameters[i].num_units(), parameters[i].cols);
+  }
+  for (size_t i : {2u, 5u, 27u}) {
+    EXPECT_EQ(parameters[i].units, UnitShape::kWhole) << parameters[i].name;
+    EXPECT_EQ(parameters[i].num_units(), 1);
+  }
+}
+
 TEST(Validate, NamesWhatIsWrongWithAGpt2) {
   const auto message = [](const Gpt2Spec& spec) -> std::string {
     try {

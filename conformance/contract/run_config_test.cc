@@ -239,7 +239,8 @@ TEST(RunConfig, DemandsAnOptimizerThatItKnows) {
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": "ModularSGD"})"),
             R"(config.json: optimizer is "ModularSGD"; allowed: an object)");
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "modularsgd"}})"),
-            R"(config.json: optimizer.type is "modularsgd"; allowed: ModularMomentum, ModularSGD, AdamW, SGD)");
+            R"(config.json: optimizer.type is "modularsgd"; allowed: ModularMomentum, ModularSGD, AdamW, SGD, )"
+            "Adam, Lion, Lamb");
   EXPECT_EQ(Parse(R"({"train_batch_size": 8, "optimizer": {"type": "ModularMomentum"}})").optimizer,
             OptimizerKind::kModularMomentum);
 }
@@ -311,7 +312,10 @@ TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "ModularSGD", "params": {"lr": 0.1}}})"),
             R"(config.json: optimizer.params: unknown key "lr"; allowed: no key)");
   EXPECT_EQ(Message(With(R"("train_batch_size": 8, "gradient_clipping": 1.0)")),
-            R"(config.json: key "gradient_clipping" is given with optimizer ModularSGD; allowed: AdamW, SGD)");
+            R"(config.json: key "gradient_clipping" is given with optimizer ModularSGD; allowed: AdamW, SGD, Adam, )"
+            "Lion, Lamb");
+  EXPECT_NE(Message(With(R"("train_batch_size": 8, "adaptive_clipping": {"type": "unit"})")).find("adaptive_clipping"),
+            std::string::npos);
 }
 
 TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
@@ -396,6 +400,68 @@ TEST(ParseRunConfig, HasTheDefaultsOfPyTorch) {
   EXPECT_EQ(Parse(ToJson(sgd)), sgd);
 }
 
+RunConfig ParseOptimizer(const std::string& optimizer, const std::string& more = "") {
+  const RunConfig config = Parse(R"({"train_batch_size": 1, "optimizer": )" + optimizer + more + "}");
+  EXPECT_EQ(Parse(ToJson(config)), config) << ToJson(config);
+  return config;
+}
+
+TEST(ParseRunConfig, ResolvesAdamToAdamWUnlessTheDecayIsCoupled) {
+  const RunConfig decoupled = ParseOptimizer(R"({"type": "Adam", "params": {"lr": 0.5}})");
+  EXPECT_EQ(decoupled.optimizer, OptimizerKind::kAdamW);
+  EXPECT_EQ(decoupled.params, (OptimizerParams{0.5, 0.9, 0.999, 1e-8, 0, 0}));
+  EXPECT_EQ(ParseOptimizer(R"({"type": "Adam"})").optimizer, OptimizerKind::kAdamW);
+  const RunConfig coupled =
+      ParseOptimizer(R"({"type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.1}})");
+  EXPECT_EQ(coupled.optimizer, OptimizerKind::kAdam);
+  EXPECT_EQ(coupled.params, (OptimizerParams{1e-3, 0.9, 0.999, 1e-8, 0.1, 0}));
+}
+
+TEST(ParseRunConfig, ReadsLionLambAndNesterov) {
+  EXPECT_EQ(ParseOptimizer(R"({"type": "Lion"})").params, (OptimizerParams{1e-3, 0.9, 0.99, 1e-8, 0, 0}));
+  EXPECT_EQ(ParseOptimizer(R"({"type": "Lion", "params": {"betas": [0.5, 0.75]}})").params.beta2, 0.75);
+  const RunConfig lamb = ParseOptimizer(R"({"type": "Lamb", "params": {"max_coeff": 3, "min_coeff": 0.5}})");
+  EXPECT_EQ(lamb.optimizer, OptimizerKind::kLamb);
+  EXPECT_EQ(lamb.params, (OptimizerParams{1e-3, 0.9, 0.999, 1e-8, 0, 0, false, 3, 0.5}));
+  EXPECT_EQ(ParseOptimizer(R"({"type": "Lamb"})").params.max_coeff, 10);
+  EXPECT_TRUE(ParseOptimizer(R"({"type": "SGD", "params": {"momentum": 0.5, "nesterov": true}})").params.nesterov);
+  EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD", "params": {"nesterov": true}}})"),
+            "config.json: optimizer.params.nesterov is true; allowed: false where momentum is 0");
+  EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "Lamb", "params": {"max_coeff": 0.001}}})"),
+            "config.json: optimizer.params.min_coeff is 0.01; allowed: at most max_coeff, 0.001");
+}
+
+TEST(ParseRunConfig, ReadsBetasAndExemptionsOfGroups) {
+  const RunConfig config =
+      ParseOptimizer(R"({"type": "Lion"})",
+                     R"(, "param_groups": [{"match": "a", "betas": [0.25, 0.5]}, {"match": "b", "clip": false}])");
+  EXPECT_EQ(config.groups[0], (ParameterGroup{"a", std::nullopt, std::nullopt, BetaPair{0.25, 0.5}, true}));
+  EXPECT_EQ(config.groups[1], (ParameterGroup{"b", std::nullopt, std::nullopt, std::nullopt, false}));
+  EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD"},
+                        "param_groups": [{"match": "a", "betas": [0.25, 0.5]}]})"),
+            "config.json: param_groups[0].betas is [0.25,0.5]; allowed: no betas with SGD");
+}
+
+TEST(ParseRunConfig, ReadsAdaptiveClipping) {
+  using Kind = AdaptiveClipping::Kind;
+  const auto parse = [](const char* clipping) {
+    return ParseOptimizer(R"({"type": "SGD"})", R"(, "adaptive_clipping": )" + std::string(clipping)).adaptive_clipping;
+  };
+  EXPECT_EQ(parse(R"({"type": "unit"})"), (AdaptiveClipping{Kind::kUnit, 0.01, 1e-3, 2.5, 0.97, 25}));
+  EXPECT_EQ(parse(R"({"type": "unit", "ratio": 0.5, "eps": 0.25})"), (AdaptiveClipping{Kind::kUnit, 0.5, 0.25}));
+  EXPECT_EQ(parse(R"({"type": "history", "deviations": 1, "decay": 0.5, "warmup_steps": 4})"),
+            (AdaptiveClipping{Kind::kHistory, 0.01, 1e-3, 1, 0.5, 4}));
+  for (const char* clipping : {R"({"type": "unit", "decay": 0.5})", R"({"type": "history", "ratio": 0.5})",
+                               R"({"type": "unit", "ratio": 0})", R"({"type": "history", "warmup_steps": 0})", "{}"}) {
+    const std::string json = R"({"train_batch_size": 1, "optimizer": {"type": "SGD"}, "adaptive_clipping": )";
+    EXPECT_NE(Message(json + clipping + "}").find("adaptive_clipping"), std::string::npos) << clipping;
+  }
+  EXPECT_EQ(
+      Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD"}, "gradient_clipping": 1,
+                        "adaptive_clipping": {"type": "unit"}})"),
+      R"(config.json: adaptive_clipping is {"type":"unit"}; allowed: absent where gradient_clipping is more than 0)");
+}
+
 TEST(ParseRunConfig, SaysBothEndsOfTheRangeOfARate) {
   for (const char* lr : {"-0.5", "1e+30"}) {
     EXPECT_EQ(
@@ -408,7 +474,7 @@ TEST(ParseRunConfig, SaysBothEndsOfTheRangeOfARate) {
 
 TEST(ParseRunConfig, CallsParametersOfOptimizersThatAreNotBuiltUnsupported) {
   for (const char* optimizer : {"AdamW", "SGD"}) {
-    for (const char* key : {"adam_w_mode", "nesterov", "max_grad_norm"}) {
+    for (const char* key : {"torch_adam", "dampening", "max_grad_norm"}) {
       const std::string json = R"({"train_batch_size": 4, "optimizer": {"type": ")" + std::string(optimizer) +
                                R"(", "params": {")" + key + R"(": 0}}})";
       EXPECT_EQ(Message(json, ErrorCode::kUnsupported), "config.json: optimizer.params: key \"" + std::string(key) +

@@ -150,8 +150,9 @@ void ParseComm(const JsonValue& root, StepRecord& record) {
 
 // expected_step is empty for the first step of a trace.
 StepRecord ParseStep(const JsonValue& root, std::optional<int64_t> expected_step) {
-  root.AllowOnly({"record", "step", "loss", "tokens", "lr", "gradient_norm", "skipped", "gradient", "moment",
-                  "second_moment", "master", "weight", "comm", "comm_sequence", "memory_peak_bytes", "comm_wait_us"});
+  root.AllowOnly({"record", "step", "loss", "tokens", "lr", "gradient_norm", "skipped", "norm_history", "gradient",
+                  "moment", "second_moment", "master", "weight", "comm", "comm_sequence", "memory_peak_bytes",
+                  "comm_wait_us"});
   StepRecord record;
   record.step = expected_step ? root.At("step").Int(*expected_step, *expected_step)
                               : root.At("step").Int(0, std::numeric_limits<int64_t>::max() / 2);

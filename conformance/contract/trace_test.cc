@@ -294,6 +294,14 @@ TEST(ParseTrace, TakesNullForWhatIsNotFiniteInRealFamiliesOnly) {
   }
 }
 
+TEST(ParseTrace, ReadsTheHistoryOfNormsToTheLastBit) {
+  const TemporaryFolder folder;
+  StepRecord record;
+  record.real = RealStep{{1e-3}, 2, false, NormHistory{7, 1.0 / 3, 1e-17 / 3}};
+  TraceWriter(folder.path(), "x", 0, Config()).Step(record);
+  EXPECT_EQ(ReadTrace(folder.path(), 0).steps.at(0).real->norm_history, record.real->norm_history);
+}
+
 TEST(ParseTrace, AcceptsAnAbsentMomentAndReadsPhases) {
   const Trace trace =
       ParseTrace(kHeader + "{\"record\": \"phase\", \"step\": 0, \"phase\": \"forward\"}\n" + kStep0, "t");
