@@ -13,7 +13,7 @@
 namespace plumbline::optimized {
 namespace {
 
-constexpr int64_t kFormat = 2;
+constexpr int64_t kFormat = 3;
 
 std::string Hex(uint64_t value) {
   char text[17];
@@ -29,12 +29,23 @@ uint64_t ParseHex(const contract::JsonValue& value) {
   return std::stoull(text, nullptr, 16);
 }
 
+std::string HistoryJson(const contract::NormHistory& history) {
+  return "[" + std::to_string(history.count) + ", " + contract::JsonNumber(history.mean) + ", " +
+         contract::JsonNumber(history.variance) + "]";
+}
+
+contract::NormHistory ParseHistory(const contract::JsonValue& value) {
+  if (value.Size() != 3) value.Reject("a count, a mean and a variance");
+  return {value[0].Int(0), value[1].Number(), value[2].Number()};
+}
+
 }  // namespace
 
 std::string ToJson(const Manifest& manifest) {
   std::string json = "{\"checkpoint\": " + std::to_string(kFormat) +
                      ",\n \"finished_steps\": " + std::to_string(manifest.progress.finished_steps) +
                      ",\n \"num_updates\": " + std::to_string(manifest.progress.num_updates) +
+                     ",\n \"norm_history\": " + HistoryJson(manifest.progress.norm_history) +
                      ",\n \"config\": " + contract::JsonQuote(manifest.identity.config) +
                      ",\n \"model\": " + contract::JsonQuote(manifest.identity.model) +
                      ",\n \"seed\": " + contract::JsonQuote(Hex(manifest.identity.seed)) + ",\n \"shards\": [";
@@ -49,10 +60,11 @@ std::string ToJson(const Manifest& manifest) {
 
 Manifest ParseManifest(std::string_view json, std::string_view where) {
   const contract::JsonValue root = contract::JsonValue::Parse(json, where);
-  root.AllowOnly({"checkpoint", "finished_steps", "num_updates", "config", "model", "seed", "shards"});
+  root.AllowOnly({"checkpoint", "finished_steps", "num_updates", "norm_history", "config", "model", "seed", "shards"});
   root.At("checkpoint").Int(kFormat, kFormat);
   Manifest manifest;
-  manifest.progress = {root.At("finished_steps").Int(1), root.At("num_updates").Int(0)};
+  manifest.progress = {root.At("finished_steps").Int(1), root.At("num_updates").Int(0),
+                       ParseHistory(root.At("norm_history"))};
   manifest.identity = {root.At("config").String(), root.At("model").String(), ParseHex(root.At("seed"))};
   const contract::JsonValue shards = root.At("shards");
   for (size_t i = 0; i < shards.Size(); ++i) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "conformance/contract/norm_history.h"
+
 namespace plumbline::optimized {
 
 // What must be equal for a checkpoint to be resumed without resharding.
@@ -21,8 +23,9 @@ struct CheckpointIdentity {
 
 // How far the run that saved had come.
 struct TrainingProgress {
-  int64_t finished_steps = 0;  // the number of the next step
-  int64_t num_updates = 0;     // made so far: fewer where steps were skipped
+  int64_t finished_steps = 0;               // the number of the next step
+  int64_t num_updates = 0;                  // made so far: fewer where steps were skipped
+  contract::NormHistory norm_history = {};  // empty unless clipping remembers norms
 
   friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;
 };

@@ -12,7 +12,7 @@ namespace plumbline::optimized {
 namespace {
 
 Manifest Example(int64_t ranks) {
-  Manifest manifest{{7, 5}, {"{\"a\": \"\xE2\x82\xAC\"}", "w [2, 3]", 0xFFFFFFFFFFFFFFFFull}, {}};
+  Manifest manifest{{7, 5, {4, 0.1, 1.0 / 3}}, {"{\"a\": \"\xE2\x82\xAC\"}", "w [2, 3]", 0xFFFFFFFFFFFFFFFFull}, {}};
   for (int64_t rank = 0; rank < ranks; ++rank) {
     manifest.shards.push_back({ShardFileName(rank), 100 + rank, uint64_t{0xABCDEF} << rank});
   }
@@ -42,8 +42,9 @@ TEST(Manifest, RefusesOtherFormatsShardsOutOfOrderAndNamesThatLeadElsewhere) {
     return json.replace(json.find(from), from.size(), to);
   };
   for (const std::string& json :
-       {replaced("\"checkpoint\": 2", "\"checkpoint\": 1"), replaced("steps\": 7", "steps\": 0"),
+       {replaced("\"checkpoint\": 3", "\"checkpoint\": 2"), replaced("steps\": 7", "steps\": 0"),
         replaced("updates\": 5", "updates\": -1"), replaced("\"num_updates\": 5,", ""),
+        replaced("history\": [4", "history\": [-4"), replaced("history\": [4, ", "history\": ["),
         replaced("shard-00000", "shard-00001"), replaced("shard-00000", "../shard-00000"),
         replaced("\"bytes\": 100", "\"bytes\": -1"), replaced("\"seed\": \"ffff", "\"seed\": \"FFFF")}) {
     EXPECT_THROW(ParseManifest(json, "m"), contract::Error) << json;

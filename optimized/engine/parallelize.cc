@@ -33,7 +33,6 @@ void RequireSupported(const contract::Case& spec) {
     Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
                 std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
   }
-  if (contract::HasNormHistory(config)) Unsupported("adaptive_clipping.type is history; supported: unit");
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
 
@@ -195,6 +194,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   const bool is_exact = data.spec.model.is_exact();
   const SumReduction over_shards{is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout};
   training->num_updates = data.num_updates;
+  training->norm_history = data.norm_history;
   training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
                                  : MakeRealOptimizer(data, training->shard, over_shards, *training->backend);
   // 7. The norms over shards, by which real families clip and skip.

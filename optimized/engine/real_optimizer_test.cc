@@ -4,6 +4,7 @@
 // over ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -17,6 +18,7 @@
 #include "optimized/comm/thread_communicator.h"
 #include "optimized/engine/gradient_norm.h"
 #include "optimized/engine/sharded_optimizer.h"
+#include "optimized/engine/unit_clipping.h"
 #include "optimized/optimizer/parameter_groups.h"
 #include "optimized/partition/bucket_plan.h"
 
@@ -253,6 +255,46 @@ TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
     };
     const std::vector<uint64_t> whole = bits(RunShards(data, 1));
     for (const int64_t degree : {2, 3, 5}) EXPECT_EQ(bits(RunShards(data, degree)), whole) << degree;
+  }
+}
+
+// An embedding of 2400 elements is clipped in more than one part.
+TEST_P(RealOptimizerTest, ClippingByUnitsIsTheUpdateOfAGradientThatWasClippedBefore) {
+  contract::CaseData data = MakeCase(GetParam(), DType::kF32);
+  data.spec.model.gpt2().vocab = 400;
+  data.parameters = contract::Parameters(data.spec.model);
+  data.real_state = contract::MakeInitialRealState(data.spec.model.gpt2(), data.spec.config, 5);
+  std::vector<int64_t> numels;
+  std::vector<UnitForm> forms;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    numels.push_back(p.numel());
+    forms.push_back(p.name == "embed.weight" ? UnitForm{2400, 400, 6} : UnitForm{p.numel(), 1, p.numel()});
+  }
+  const ShardPlan shard = PlanShard(PlanBuckets(numels, 150, 1), 1, 0);
+  const auto backend = MakeCpuBackend();
+  const auto at_once = MakeRealOptimizer(data, shard, {}, *backend),
+             in_turn = MakeRealOptimizer(data, shard, {}, *backend);
+  Gradients gradients = MakeGradients(data, 1);
+  const auto gradient = [&](const ShardSlice& s) {
+    return std::span<const float>(gradients[s.parameter]).subspan(s.begin, s.elems());
+  };
+  FlatBuffer weights(*backend, shard.total_elems, DType::kF32, MemoryCategory::kWeights);
+  const auto weight = [&](const ShardSlice& s) { return weights.Range(s.shard_offset, s.elems()); };
+  UnitClipping units({.kind = contract::AdaptiveClipping::Kind::kUnit, .ratio = 0.1, .eps = 0.01}, forms, shard, {});
+  units.Compute(gradient, [&](const ShardSlice& s) { return at_once->Master(s); });
+  at_once->Step({.step = 3, .t = 3, .units = &units}, gradient, weight);
+  const std::vector<float> embedding = gradients[0];
+  for (const ShardSlice& s : shard.slices) {
+    const bool is_exempt = data.parameters[s.parameter].name.find("norm") != std::string::npos &&
+                           !data.parameters[s.parameter].name.ends_with(".bias");
+    if (!is_exempt) units.Clip(s.parameter, s.begin, gradient(s), gradients[s.parameter]);
+  }
+  ASSERT_NE(gradients[0], embedding);
+  in_turn->Step({.step = 3, .t = 3}, gradient, weight);
+  for (const ShardSlice& s : shard.slices) {
+    EXPECT_TRUE(std::ranges::equal(at_once->Master(s), in_turn->Master(s))) << data.parameters[s.parameter].name;
+    if (!at_once->has_moment()) continue;
+    EXPECT_TRUE(std::ranges::equal(at_once->Moment(s), in_turn->Moment(s))) << data.parameters[s.parameter].name;
   }
 }
 

@@ -349,12 +349,18 @@ TEST(RunRealCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOneAlsoAfterASkippedS
       CaseData data = MakeCaseThatSkipsStepOne({3, stage, 2, DType::kBF16, 200, {true, 300, 13, 800}}, optimizer);
       data.spec.config.schedule = testing::MakeShortCycle();
       data.spec.save_steps = {0, 1, 2};
+      if (optimizer == OptimizerKind::kSgd) {
+        data.spec.config.gradient_clipping = 0;
+        data.spec.config.adaptive_clipping = testing::kHistoryClipping;
+        data.norm_history = {1, 0.3, 0.02};
+      }
       const fs::path whole_dir = RunInFreshFolders(data);
       for (const int64_t step : data.spec.save_steps) {
         CaseData resumed = data;
         resumed.spec.save_steps = {};
         resumed.spec.resume = true;
         resumed.num_updates = 77;  // the checkpoint's counts
+        resumed.norm_history = {3, 1e6, 1};
         const fs::path saved = whole_dir / ("checkpoint-00000" + std::to_string(step));
         const fs::path resumed_dir = RunInFreshFolders(resumed, saved);
         for (int64_t rank = 0; rank < 3; ++rank) {
@@ -367,6 +373,7 @@ TEST(RunRealCase, AResumedCaseGoesOnWithTheTracesOfTheWholeOneAlsoAfterASkippedS
             EXPECT_TRUE(SameNumbers({record.real->gradient_norm}, {expected.real->gradient_norm}));
             EXPECT_EQ(record.real->lr, expected.real->lr);
             EXPECT_EQ(record.real->skipped, expected.real->skipped);
+            EXPECT_EQ(record.real->norm_history, expected.real->norm_history);
             ASSERT_NO_FATAL_FAILURE(testing::ExpectSameCommAndTensors(record, expected));
           }
         }
@@ -396,6 +403,25 @@ TEST(RunRealCase, ASkippedStepIsToldAndChangesNothingButTheSchedule) {
       if (p.frozen) continue;
       EXPECT_EQ(dumped.at({TensorKind::kMoment, p.name}), data.real_state[p.tensor_id].moment);
       EXPECT_EQ(dumped.at({TensorKind::kSecondMoment, p.name}), data.real_state[p.tensor_id].second_moment);
+    }
+  }
+}
+
+TEST(RunRealCase, TracesTellTheHistoryOfNormsExactlyWhereClippingHasOne) {
+  for (const auto& clipping : {testing::kHistoryClipping, testing::kUnitClipping, contract::AdaptiveClipping()}) {
+    CaseData data = MakeRealCase({2, 1, 1}, {.clipping = 0, .adaptive_clipping = clipping});
+    data.norm_history = {1, 0.75, 0.25};
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      const contract::Trace trace = contract::ReadTrace(RunInFreshFolders(data), rank);
+      for (const contract::StepRecord& record : trace.steps) {
+        ASSERT_EQ(record.real->norm_history.has_value(), contract::HasNormHistory(data.spec.config));
+        if (!record.real->norm_history) continue;
+        EXPECT_EQ(record.real->norm_history->count, record.step + 2);
+        if (record.step > 0) continue;
+        const double norm = record.real->gradient_norm;
+        EXPECT_NEAR(record.real->norm_history->mean, (0.75 + norm) / 2, 1e-15);
+        EXPECT_NEAR(record.real->norm_history->variance, (0.25 + (norm - 0.75) * (norm - 0.75) / 2) / 2, 1e-15);
+      }
     }
   }
 }

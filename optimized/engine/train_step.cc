@@ -10,6 +10,7 @@
 #include "conformance/contract/instrumentation.h"
 #include "kernels/scale/scale.h"
 #include "optimized/engine/integrality.h"
+#include "optimized/optimizer/history_clipping.h"
 #include "optimized/optimizer/parameter_groups.h"
 #include "optimized/partition/sample_plan.h"
 
@@ -109,6 +110,19 @@ void UpdateExact(Training& training, int64_t step) {
       [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 
+// The factor of all that is clipped; 1 where units have their own.
+double ClipFactor(const Training& training, double norm) {
+  const contract::RunConfig& config = training.data->spec.config;
+  if (!contract::HasNormHistory(config)) return ClipCoefficient(config.gradient_clipping, norm);
+  return HistoryCoefficient(config.adaptive_clipping, training.norm_history, norm);
+}
+
+void RememberNorm(Training& training, double norm) {
+  const contract::RunConfig& config = training.data->spec.config;
+  if (!contract::HasNormHistory(config)) return;
+  training.norm_history = Remember(config.adaptive_clipping, training.norm_history, norm);
+}
+
 // A step that is skipped makes the calls of any other.
 void SkipUpdate(Training& training) {
   if (training.unit_clipping) training.unit_clipping->Skip();
@@ -126,12 +140,12 @@ void UpdateReal(Training& training, int64_t step, StepResult& result) {
     training.unit_clipping->Compute(gradient,
                                     [&](const ShardSlice& slice) { return training.optimizer->Master(slice); });
   }
+  const double factor = ClipFactor(training, norm.norm);
+  RememberNorm(training, norm.norm);
   training.num_updates += 1;
-  training.optimizer->Step({.step = step,
-                            .t = training.num_updates,
-                            .gradient_scale = ClipCoefficient(training.data->spec.config.gradient_clipping, norm.norm),
-                            .units = training.unit_clipping.get()},
-                           gradient, [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
+  training.optimizer->Step(
+      {.step = step, .t = training.num_updates, .gradient_scale = factor, .units = training.unit_clipping.get()},
+      gradient, [&](const ShardSlice& slice) { return training.weights->Updated(slice); });
 }
 
 void Update(Training& training, int64_t step, const PhaseMark& mark, StepResult& result) {

@@ -45,6 +45,7 @@ struct Training {
   std::unique_ptr<ShardedOptimizer> optimizer;
   std::unique_ptr<GradientNorm> norm;           // null in family exact
   std::unique_ptr<UnitClipping> unit_clipping;  // null unless units are clipped
+  contract::NormHistory norm_history;           // with clipping by history; a skipped step leaves it
   int64_t num_updates = 0;                      // made so far; a skipped step makes none
   std::unique_ptr<Model> model;
 

@@ -62,8 +62,8 @@ CheckpointIdentity Identity(const contract::CaseData& data) {
 }  // namespace
 
 void SaveTraining(Training& training, int64_t finished_steps, const std::filesystem::path& folder, FileSystem& files) {
-  SaveCheckpoint(folder, {finished_steps, training.num_updates}, Identity(*training.data), Slices(training),
-                 *training.communicator, training.timeout, files);
+  SaveCheckpoint(folder, {finished_steps, training.num_updates, training.norm_history}, Identity(*training.data),
+                 Slices(training), *training.communicator, training.timeout, files);
 }
 
 int64_t ResumeTraining(Training& training, const std::filesystem::path& folder, FileSystem& files) {
@@ -71,6 +71,7 @@ int64_t ResumeTraining(Training& training, const std::filesystem::path& folder, 
   const TrainingProgress progress = LoadCheckpoint(folder, Identity(*training.data), Slices(training),
                                                    communicator.rank(), communicator.size(), files);
   training.num_updates = progress.num_updates;
+  training.norm_history = progress.norm_history;
   training.weights->Publish();
   return progress.finished_steps;
 }

@@ -52,6 +52,7 @@ void RunPart(const CaseData& data, const fs::path& root, int64_t from, int64_t t
 // Wipes what the case would start from, so that only the checkpoint can give the right state.
 CaseData WithoutState(CaseData data) {
   data.num_updates = 77;
+  data.norm_history = {5, 1e6, 1};
   for (contract::RealParameterState& state : data.real_state) {
     std::fill(state.master.begin(), state.master.end(), 8.0f);
     std::fill(state.moment.begin(), state.moment.end(), 3.0f);
@@ -116,6 +117,16 @@ TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfGpt2InAnyStage) {
           }
         }
       }
+    }
+  }
+}
+
+TEST(TrainingCheckpoint, TwoCyclesChangeNoBitWithAdaptiveClipping) {
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    for (const auto& clipping : {testing::kHistoryClipping, testing::kUnitClipping}) {
+      const Layout layout{3, zero_stage, 2, DType::kF32, 200, {true, 300, 13, 800}};
+      const testing::RealOptions options{.optimizer = OptimizerKind::kLamb, .adaptive_clipping = clipping};
+      CheckTwoCycles(testing::MakeRealCase(layout, options), testing::Text(layout) + " " + Text(options));
     }
   }
 }

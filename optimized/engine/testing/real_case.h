@@ -24,6 +24,10 @@ struct RealOptions {
 inline constexpr contract::AdaptiveClipping kUnitClipping{
     .kind = contract::AdaptiveClipping::Kind::kUnit, .ratio = 0.02, .eps = 0.05};
 
+// Clips nothing in the first two steps, and norms that are about usual in later ones.
+inline constexpr contract::AdaptiveClipping kHistoryClipping{
+    .kind = contract::AdaptiveClipping::Kind::kHistory, .deviations = 0.25, .decay = 0.75, .warmup_steps = 2};
+
 inline std::string Text(const RealOptions& options) {
   std::string text = std::string(contract::Name(options.optimizer)) + " momentum " + std::to_string(options.momentum) +
                      " clipping " + std::to_string(options.clipping) + " dropout " + std::to_string(options.dropout) +
