@@ -55,6 +55,7 @@ CASES = {
     "untied, an unused parameter, epsilon": case(ODD, MOMENTUM, model_extra={"tied_head": False, "unused": True, "norm_epsilon": 0.01}),
     "frozen, tied and frozen": case(ODD, MOMENTUM, model_extra={"frozen": ["embed.weight", "layers.0.norm1.bias"]}),
     "groups, warm-up, clipping": case(ODD, MOMENTUM, first_step=3, param_groups=GROUPS, scheduler=WARMUP, gradient_clipping=0.1),
+    "Nesterov": case(ODD, NESTEROV, param_groups=GROUPS, gradient_clipping=0.1),
     "clipping not reached": case(ODD, SGD, gradient_clipping=1000),
     "AdamW, one position": case({**ODD, "positions": 1}, ADAMW, model_extra={"unused": True}),
     "dropout": case(ODD, MOMENTUM, first_step=2, model_extra={"dropout": 0.3}),
@@ -211,7 +212,7 @@ class Values(unittest.TestCase):
         # AdamW's step divides noise by noise where a gradient is zero in theory (the keys' biases), so it has a test of its own.
         def check(spec, out, truth, _):
             if spec["config"]["optimizer"]["type"] == "SGD":
-                for kind in ("master", "weight") + (("moment",) if spec["config"]["optimizer"] is MOMENTUM else ()):
+                for kind in ("master", "weight") + (("moment",) if spec["config"]["optimizer"] in (MOMENTUM, NESTEROV) else ()):
                     error, where = worst(out, truth, spec, kind)
                     self.assertLessEqual(error, GRADIENT_BOUND, where)
         self.for_each_run(check)

@@ -2,9 +2,9 @@
 // Implementation of gpt2_test_run.h.
 #include "conformance/engines/torch_eager/gpt2_test_run.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
+
+#include "conformance/contract/error.h"
 
 namespace plumbline::conformance::torch_eager {
 
@@ -29,8 +29,7 @@ size_t IndexOf(const contract::CaseData& data, const std::string& parameter) {
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     if (data.parameters[i].name == parameter) return i;
   }
-  ADD_FAILURE() << "no parameter " << parameter;
-  return 0;
+  contract::Fail(contract::ErrorCode::kInternal, "no parameter " + parameter);
 }
 
 contract::RealStep TrainStep(Gpt2Trainer& trainer, const contract::CaseData& data, int64_t step) {

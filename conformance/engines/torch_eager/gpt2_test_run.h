@@ -16,7 +16,7 @@ namespace plumbline::conformance::torch_eager {
 // Of elements F64, F32 or BF16.
 std::vector<double> Doubles(const contract::HostTensor& tensor);
 
-// A failure of the test if there is none.
+// Internal if there is none.
 size_t IndexOf(const contract::CaseData& data, const std::string& parameter);
 
 // All micro-batches, then the update.
