@@ -139,5 +139,12 @@ TEST(UnitClipping, IsTheSameBitsForEveryNumberOfShards) {
   }
 }
 
+// Where everything is frozen or exempt the call is made all the same, of nothing.
+TEST(UnitClipping, WithoutAnyUnitChangesNothing) {
+  const Values clipped =
+      Clip(Options(0.5, 2), {{90, 0, 0}}, {std::vector<float>(90, 5)}, {std::vector<float>(90, 1)}, 3);
+  for (const float value : clipped[0]) EXPECT_TRUE(std::isnan(value));
+}
+
 }  // namespace
 }  // namespace plumbline::optimized
