@@ -17,8 +17,8 @@ struct TierSizes {
   int64_t exact_steps = 0;
 };
 
-// Smoke: about a minute on two cores. Full: minutes. Nightly: an hour at most.
-inline constexpr TierSizes kTiers[] = {{"smoke", 3, 2, 60}, {"full", 3, 3, 200}, {"nightly", 4, 4, 200}};
+// Smoke: about a minute on two cores. Full: ten. Nightly: an hour at most.
+inline constexpr TierSizes kTiers[] = {{"smoke", 2, 2, 60}, {"full", 3, 2, 200}, {"nightly", 4, 4, 200}};
 
 inline const TierSizes& SizesOf(Tier tier) { return kTiers[static_cast<int>(tier)]; }
 
