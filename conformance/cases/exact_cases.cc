@@ -65,7 +65,8 @@ CaseList ExactCases(Tier tier) {
   for (Problem& problem : problems) problem.steps = SizesOf(tier).exact_steps;
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q"));
-  return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength, DefectLayouts("exact"));
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength, DefectLayouts("exact"),
+                      SizesOf(tier).exact_layouts);
 }
 
 }  // namespace plumbline::conformance

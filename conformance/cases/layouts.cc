@@ -236,14 +236,19 @@ Row RowWith(const std::vector<Axis>& axes, const AxisValues& values) {
 }  // namespace
 
 CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength,
-                      const std::vector<AxisValues>& given) {
+                      const std::vector<AxisValues>& given, size_t at_least) {
   contract::Check(problems.size() == scales.size(), "each problem has a scale");
   const Layouts layouts(problems, scales);
   CaseList list;
   const Objections objections = [&](const Row& row) { return layouts.ObjectionsTo(row); };
   std::vector<Row> rows;
   for (const AxisValues& values : given) rows.push_back(RowWith(layouts.axes(), values));
-  const Covering covering = CoverTuples(layouts.axes(), strength, objections, rows);
+  Covering covering = CoverTuples(layouts.axes(), strength, objections, rows);
+  if (covering.rows.size() < at_least) {
+    covering.rows = CoverTuples(layouts.axes(), strength + 1, objections, covering.rows).rows;
+    contract::Check(covering.rows.size() >= at_least, "larger tuples need so many layouts");
+    covering.rows.resize(at_least);
+  }
   for (const Row& row : covering.rows) list.cases.push_back(layouts.CaseOf(row));
   FamilyCoverage coverage{std::string(problems.front().model.family()),
                           layouts.axes(),

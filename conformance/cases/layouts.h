@@ -37,9 +37,10 @@ LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest
 
 // All valid tuples of `strength` axis values occur, after the layouts that are `given` by the values of all axes
 // ("problem" is the first of them). Ids are FAMILY/PROBLEM/LAYOUT. What cannot be combined is declared with its reason
-// in the .cc file, beside the axes.
+// in the .cc file, beside the axes. Where that takes fewer than `at_least` layouts, those follow that have the most
+// tuples of one value more.
 CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutScale>& scales, int strength,
-                      const std::vector<AxisValues>& given);
+                      const std::vector<AxisValues>& given, size_t at_least = 0);
 
 // Appends the other list's problems and cases.
 void Append(CaseList& list, CaseList other);

@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -15,10 +16,11 @@ struct TierSizes {
   int exact_strength = 0;  // all valid tuples of so many axis values occur in family exact,
   int gpt2_strength = 0;   // and in family gpt2
   int64_t exact_steps = 0;
+  size_t exact_layouts = 0;  // at least
 };
 
 // Smoke: about a minute on two cores. Full: ten. Nightly: an hour at most.
-inline constexpr TierSizes kTiers[] = {{"smoke", 2, 2, 60}, {"full", 3, 2, 200}, {"nightly", 4, 4, 200}};
+inline constexpr TierSizes kTiers[] = {{"smoke", 2, 2, 60, 60}, {"full", 3, 2, 200}, {"nightly", 4, 4, 200}};
 
 inline const TierSizes& SizesOf(Tier tier) { return kTiers[static_cast<int>(tier)]; }
 
