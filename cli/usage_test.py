@@ -200,7 +200,7 @@ class Files(Case):
 
     def test_an_output_folder_that_cannot_be_written_is_named(self):
         (self.dir / "file").write_text("")
-        for command in (["verify", "--filter", "exact/sgd-v19/data2-zero0-*"], ["merge", self.record()]):
+        for command in (["verify", "--filter", "exact/sgd-v19/data2-zero2-*"], ["merge", self.record()]):
             line = self.refusal(*command, "--out", self.dir / "file" / "out", code=4)
             self.assertIn(f"--out {self.dir}/file/out: cannot be made: Not a directory", line)
 
