@@ -242,7 +242,7 @@ class Lists(Case):
         padded = reduced // 4 // (accumulation if stage in ("2", "3", "3tight") else 1)
         part = padded if stage == "0" else padded // ranks
         optimizer = config["optimizer"]
-        states = {"ModularSGD": 1, "ModularMomentum": 2, "AdamW": 3}.get(optimizer["type"])
+        states = {"ModularSGD": 1, "ModularMomentum": 2, "AdamW": 3, "Adam": 3, "Lamb": 3, "Lion": 2}.get(optimizer["type"])
         if optimizer["type"] == "SGD":
             states = 2 if optimizer["params"]["momentum"] > 0 else 1
         self.assertEqual(memory["gradients"], 4 * padded + (0 if stage == "0" else 4 * part))
