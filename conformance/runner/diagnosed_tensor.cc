@@ -138,15 +138,11 @@ namespace {
 void AddNeighbours(const contract::Case& spec, int64_t step, Evidence& evidence) {
   const contract::RunConfig& config = spec.config;
   const size_t own = GroupOf(config, evidence.parameter.name);
-  const auto lrs = ScheduledLr(config, step);
-  for (size_t group = 0; group < lrs.size(); ++group) {
+  for (size_t group = 0; group <= config.groups.size(); ++group) {
     if (group == own) continue;
     UpdateRecipe recipe = evidence.recipe;
-    recipe.params.lr = lrs[group].value;
+    Schedule(config, step, group, recipe);
     recipe.params.weight_decay = WeightDecayOf(config, group);
-    const Betas betas = ScheduledBetas(config, group, step);
-    recipe.params.beta1 = betas.first;
-    recipe.params.beta2 = betas.second;
     evidence.neighbours.emplace_back("of group " + std::to_string(group), recipe);
   }
   if (own > 0) {
