@@ -154,16 +154,22 @@ constexpr int64_t kMomentBound = 14;
 constexpr const char* kWeightsName = "weights.safetensors";
 constexpr const char* kStateName = "state.safetensors";
 
-// A count in the metadata of the state, which must be there.
-int64_t MetadataCount(const TensorFile& state, const std::string& key) {
+// A number in the metadata of the state, which must be there, be one and nothing else, and be good.
+template <typename Number>
+Number MetadataNumber(const TensorFile& state, const std::string& key, bool (*is_good)(Number), const char* allowed) {
   const auto entry = state.metadata.find(key);
   const std::string text = entry == state.metadata.end() ? "" : entry->second;
-  int64_t count = -1;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && count >= 0) return count;
+  Number number = -1;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && is_good(number)) return number;
   Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata " + key + " is " +
                                         (entry == state.metadata.end() ? "missing" : JsonQuote(text)) +
-                                        "; allowed: a count in decimal digits");
+                                        "; allowed: " + allowed);
+}
+
+int64_t MetadataCount(const TensorFile& state, const std::string& key) {
+  return MetadataNumber<int64_t>(
+      state, key, [](int64_t count) { return count >= 0; }, "a count in decimal digits");
 }
 
 void CheckStateStep(const TensorFile& state, int64_t first_step) {
@@ -203,22 +209,12 @@ std::vector<float> TakeReal(const TensorFile& file, const std::string& name, con
   return values;
 }
 
-// A finite number in the metadata of the state, at least 0.
-double MetadataNumber(const TensorFile& state, const std::string& key) {
-  const auto entry = state.metadata.find(key);
-  const std::string text = entry == state.metadata.end() ? "" : entry->second;
-  double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  if (whole && std::isfinite(number) && number >= 0) return number;
-  Fail(ErrorCode::kInvalidArgument, std::string(kStateName) + ": metadata " + key + " is " +
-                                        (entry == state.metadata.end() ? "missing" : JsonQuote(text)) +
-                                        "; allowed: a finite number of at least 0");
-}
-
 NormHistory ReadNormHistory(const TensorFile& state) {
-  return {MetadataCount(state, "norm_count"), MetadataNumber(state, "norm_mean"),
-          MetadataNumber(state, "norm_variance")};
+  const auto number = [&](const char* key) {
+    return MetadataNumber<double>(
+        state, key, [](double value) { return std::isfinite(value) && value >= 0; }, "a finite number of at least 0");
+  };
+  return {MetadataCount(state, "norm_count"), number("norm_mean"), number("norm_variance")};
 }
 
 void ReadRealState(const TensorFile& weights, const TensorFile& state, CaseData& data) {
