@@ -182,16 +182,27 @@ void CheckWeightedTokens(int64_t batch, int64_t positions) {
                                         "; allowed: enough for more weighted tokens than samples in odd steps");
 }
 
-// Real families: u is 0 for a quarter, a half or three quarters of a sample's tokens, never for its first.
-std::vector<int32_t> MaskWeights(const StepShape& shape) {
+// Real families: u is 0 for a quarter, a half or three quarters of a sample's tokens, never for its first, and behind
+// its end.
+std::vector<int32_t> MaskWeights(const StepShape& shape, std::span<const int32_t> lengths) {
   constexpr uint32_t kQuarter = uint32_t{1} << 30;
   std::vector<int32_t> weights;
   for (int64_t i = 0; i < shape.numel(); ++i) {
     const auto quarters = static_cast<uint32_t>(1 + (i / shape.positions) % 3);
     const bool dropped = Draw(shape.seed, Site::kRealLossWeight, shape.step, 0, i) < kQuarter * quarters;
-    weights.push_back(dropped && i % shape.positions != 0 ? 0 : 1);
+    const bool is_padding = !lengths.empty() && i % shape.positions >= lengths[static_cast<size_t>(i / shape.positions)];
+    weights.push_back((dropped && i % shape.positions != 0) || is_padding ? 0 : 1);
   }
   return weights;
+}
+
+// Of the samples of a step.
+std::vector<int32_t> Lengths(const StepShape& shape) {
+  std::vector<int32_t> lengths;
+  for (int64_t sample = 0; sample < shape.batch; ++sample) {
+    lengths.push_back(static_cast<int32_t>(SampleLength(shape.seed, shape.positions, shape.step, sample)));
+  }
+  return lengths;
 }
 
 void AppendTokens(const TokenSource& source, const ModelSpec& model, const BatchRequest& request, int64_t step,
@@ -220,7 +231,7 @@ struct InitialDistribution {
   double deviation = 0;
 };
 
-InitialDistribution DistributionOf(const Gpt2Spec& model, const ParameterSpec& parameter) {
+InitialDistribution DistributionOf(const RealSpec& model, const ParameterSpec& parameter) {
   constexpr double kBiasDeviation = 0.02;
   constexpr double kNormDeviation = 0.1;
   const std::string& name = parameter.name;
@@ -287,8 +298,10 @@ std::optional<Batches> MakeBatches(const TokenSource& source, const ModelSpec& m
     AppendTokens(source, model, request, step, batches);
     const StepShape shape{request.seed, step, request.batch, positions,
                           NumWeightedTokens(request.batch, positions, step)};
-    const std::vector<int32_t> weights = model.is_exact() ? LossWeights(shape, stop) : MaskWeights(shape);
+    const std::vector<int32_t> lengths = model.has_unequal_lengths() ? Lengths(shape) : std::vector<int32_t>();
+    const std::vector<int32_t> weights = model.is_exact() ? LossWeights(shape, stop) : MaskWeights(shape, lengths);
     if (stop.stop_requested()) return std::nullopt;
+    batches.lengths.insert(batches.lengths.end(), lengths.begin(), lengths.end());
     batches.loss_weights.insert(batches.loss_weights.end(), weights.begin(), weights.end());
   }
   return batches;
@@ -311,11 +324,17 @@ std::vector<ParameterState> MakeInitialState(const ExactSpec& model, OptimizerKi
   return state;
 }
 
-std::vector<RealParameterState> MakeInitialRealState(const Gpt2Spec& model, const RunConfig& config, uint64_t seed) {
+int64_t SampleLength(uint64_t seed, int64_t positions, int64_t step, int64_t sample) {
+  constexpr int64_t kPeriod = 3;
+  const int64_t longest = positions - positions / 4 * ((step + 1) % kPeriod);
+  return 1 + Below(Draw(seed, Site::kLength, step, 0, sample), longest);
+}
+
+std::vector<RealParameterState> MakeInitialRealState(const ModelSpec& model, const RunConfig& config, uint64_t seed) {
   std::vector<RealParameterState> state;
   for (const ParameterSpec& parameter : Parameters(model)) {
     RealParameterState& entry = state.emplace_back();
-    const InitialDistribution distribution = DistributionOf(model, parameter);
+    const InitialDistribution distribution = DistributionOf(model.real(), parameter);
     for (int64_t i = 0; i < parameter.numel(); ++i) {
       entry.master.push_back(
           static_cast<float>(distribution.mean + distribution.deviation * Normal(seed, parameter.tensor_id, i)));

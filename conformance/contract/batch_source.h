@@ -51,7 +51,10 @@ int64_t NumWeightedTokens(int64_t batch, int64_t positions, int64_t step);
 // Initial W, U and M (docs/exact-family.md, "Random draws").
 std::vector<ParameterState> MakeInitialState(const ExactSpec& model, OptimizerKind optimizer, uint64_t seed);
 
+// Tokens of a sample with unequal lengths (docs/semantics.md, "Family llama"): 1 to positions.
+int64_t SampleLength(uint64_t seed, int64_t positions, int64_t step, int64_t sample);
+
 // Initial master weights of a real family, with moments of zero where the optimizer keeps them (docs/semantics.md).
-std::vector<RealParameterState> MakeInitialRealState(const Gpt2Spec& model, const RunConfig& config, uint64_t seed);
+std::vector<RealParameterState> MakeInitialRealState(const ModelSpec& model, const RunConfig& config, uint64_t seed);
 
 }  // namespace plumbline::contract

@@ -221,6 +221,40 @@ TEST(MakeBatches, IsAFunctionOfSeedStepAndSampleAlone) {
   EXPECT_NE(StepOf(ten.tokens, ten, 0), StepOf(ten.tokens, ten, 1));
 }
 
+TEST(MakeBatches, EndsSamplesOfUnequalLengthsWhereTheDocumentSays) {
+  LlamaSpec model;
+  model.layers = 1;
+  model.width = 4;
+  model.heads = model.kv_heads = 2;
+  model.positions = 9;
+  model.hidden = 3;
+  model.vocab = 17;
+  const Batches whole = MakeBatches(Text(300), model, {11, 4, 6, 24});
+  model.unequal_lengths = true;
+  const Batches batches = MakeBatches(Text(300), model, {11, 4, 6, 24});
+  EXPECT_TRUE(whole.lengths.empty());
+  ASSERT_EQ(batches.lengths.size(), 6u * 24);
+  EXPECT_EQ(batches.tokens, whole.tokens);
+  std::set<int64_t> longest;
+  for (int64_t step = 4; step < 10; ++step) {
+    const int64_t limit = 9 - 2 * ((step + 1) % 3);
+    std::set<int64_t> seen;
+    for (int64_t sample = 0; sample < 24; ++sample) {
+      const int64_t length = batches.Length(step, sample);
+      const uint64_t word = Draw(11, static_cast<Site>(23), step, 0, sample);
+      EXPECT_EQ(length, 1 + static_cast<int64_t>(word * static_cast<uint64_t>(limit) >> 32));
+      seen.insert(length);
+      for (int64_t position = 0; position < 9; ++position) {
+        const auto at = static_cast<size_t>(batches.Index(step, sample, position));
+        EXPECT_EQ(batches.loss_weights[at], position < length ? whole.loss_weights[at] : 0);
+      }
+    }
+    EXPECT_GT(seen.size(), 3u);
+    longest.insert(*seen.rbegin());
+  }
+  EXPECT_GT(longest.size(), 1u) << "the longest sample changes from step to step";
+}
+
 TEST(MakeBatches, TakesTokensFromTheDrawnStartAndLabelsOneByteLaterModuloTheVocabulary) {
   const TokenSource text = Text(997);
   const ExactSpec model = Model(9, 19);

@@ -41,10 +41,13 @@ ExactSpec ParseExact(const JsonValue& model) {
   return spec;
 }
 
-Gpt2Spec ParseGpt2(const JsonValue& model) {
-  model.AllowOnly({"layers", "width", "heads", "positions", "hidden", "vocab", "dropout", "tied_head", "norm_epsilon",
-                   "initializer_range", "unused", "frozen"});
-  Gpt2Spec spec;
+constexpr std::string_view kRealKeys[] = {"layers", "width",   "heads",        "positions",         "hidden", "vocab",
+                                          "dropout", "norm_epsilon", "initializer_range", "unused", "frozen"};
+
+// What the real families have in common; `own` are the keys of one of them.
+void ParseReal(const JsonValue& model, std::vector<std::string_view> own, RealSpec& spec) {
+  own.insert(own.begin(), std::begin(kRealKeys), std::end(kRealKeys));
+  model.AllowOnly(own);
   spec.layers = model.At("layers").Int();
   spec.width = model.At("width").Int();
   spec.heads = model.At("heads").Int();
@@ -52,20 +55,46 @@ Gpt2Spec ParseGpt2(const JsonValue& model) {
   spec.hidden = model.At("hidden").Int();
   spec.vocab = model.At("vocab").Int();
   if (const auto dropout = model.Find("dropout")) spec.dropout = dropout->Number();
-  if (const auto tied = model.Find("tied_head")) spec.tied_head = tied->Bool();
   if (const auto epsilon = model.Find("norm_epsilon")) spec.norm_epsilon = epsilon->Number();
   if (const auto range = model.Find("initializer_range")) spec.initializer_range = range->Number();
   if (const auto unused = model.Find("unused")) spec.unused = unused->Bool();
   if (const auto frozen = model.Find("frozen")) {
     for (size_t i = 0; i < frozen->Size(); ++i) spec.frozen.push_back((*frozen)[i].String());
   }
+}
+
+Gpt2Spec ParseGpt2(const JsonValue& model) {
+  Gpt2Spec spec;
+  ParseReal(model, {"tied_head"}, spec);
+  if (const auto tied = model.Find("tied_head")) spec.tied_head = tied->Bool();
   return spec;
 }
 
+LlamaSpec ParseLlama(const JsonValue& model) {
+  LlamaSpec spec;
+  ParseReal(model, {"kv_heads", "rope_theta", "unequal_lengths"}, spec);
+  spec.kv_heads = model.At("kv_heads").Int();
+  if (const auto theta = model.Find("rope_theta")) spec.rope_theta = theta->Number();
+  if (const auto unequal = model.Find("unequal_lengths")) spec.unequal_lengths = unequal->Bool();
+  return spec;
+}
+
+ModelSpec ParseFamily(Family family, const JsonValue& model) {
+  switch (family) {
+    case Family::kExact:
+      return ParseExact(model);
+    case Family::kGpt2:
+      return ParseGpt2(model);
+    case Family::kLlama:
+      return ParseLlama(model);
+  }
+  Check(false, "a family has a model");
+  return {};
+}
+
 ModelSpec ParseModel(const JsonValue& root) {
-  const JsonValue model = root.At("model");
-  const ModelSpec spec =
-      root.At("family").OneOf({"exact", "gpt2"}) == 0 ? ModelSpec(ParseExact(model)) : ModelSpec(ParseGpt2(model));
+  const auto family = static_cast<Family>(root.At("family").OneOf(kFamilyNames));
+  const ModelSpec spec = ParseFamily(family, root.At("model"));
   Validate(spec);
   return spec;
 }
@@ -82,18 +111,44 @@ std::string ToJson(const ExactSpec& spec) {
          "}";
 }
 
-std::string ToJson(const Gpt2Spec& spec) {
-  std::string frozen;
-  for (const std::string& name : spec.frozen) frozen += (frozen.empty() ? "" : ", ") + JsonQuote(name);
-  return "{" + Field("layers", spec.layers) + Field("width", spec.width) + Field("heads", spec.heads) +
+std::string Bool(bool value) { return value ? "true" : "false"; }
+
+std::string SizesJson(const RealSpec& spec) {
+  return Field("layers", spec.layers) + Field("width", spec.width) + Field("heads", spec.heads) +
          Field("positions", spec.positions) + Field("hidden", spec.hidden) + Field("vocab", spec.vocab) +
-         "\"dropout\": " + JsonNumber(spec.dropout) + ", \"tied_head\": " + (spec.tied_head ? "true" : "false") +
-         ", \"norm_epsilon\": " + JsonNumber(spec.norm_epsilon) +
-         ", \"initializer_range\": " + JsonNumber(spec.initializer_range) +
-         ", \"unused\": " + (spec.unused ? "true" : "false") + ", \"frozen\": [" + frozen + "]}";
+         "\"dropout\": " + JsonNumber(spec.dropout);
 }
 
-std::string ToJson(const ModelSpec& spec) { return spec.is_exact() ? ToJson(spec.exact()) : ToJson(spec.gpt2()); }
+std::string RestJson(const RealSpec& spec) {
+  std::string frozen;
+  for (const std::string& name : spec.frozen) frozen += (frozen.empty() ? "" : ", ") + JsonQuote(name);
+  return "\"norm_epsilon\": " + JsonNumber(spec.norm_epsilon) +
+         ", \"initializer_range\": " + JsonNumber(spec.initializer_range) + ", \"unused\": " + Bool(spec.unused) +
+         ", \"frozen\": [" + frozen + "]";
+}
+
+std::string ToJson(const Gpt2Spec& spec) {
+  return "{" + SizesJson(spec) + ", \"tied_head\": " + Bool(spec.tied_head) + ", " + RestJson(spec) + "}";
+}
+
+std::string ToJson(const LlamaSpec& spec) {
+  return "{" + SizesJson(spec) + ", " + Field("kv_heads", spec.kv_heads) +
+         "\"rope_theta\": " + JsonNumber(spec.rope_theta) +
+         ", \"unequal_lengths\": " + Bool(spec.unequal_lengths) + ", " + RestJson(spec) + "}";
+}
+
+std::string ToJson(const ModelSpec& spec) {
+  switch (spec.kind()) {
+    case Family::kExact:
+      return ToJson(spec.exact());
+    case Family::kGpt2:
+      return ToJson(spec.gpt2());
+    case Family::kLlama:
+      return ToJson(spec.llama());
+  }
+  Check(false, "a family has a model");
+  return {};
+}
 
 // Checks that the perturbation names an element of a parameter.
 void CheckTarget(const JsonValue& value, const Perturbation& perturbation, const ModelSpec& model) {
@@ -306,7 +361,7 @@ void CheckBatches(const CaseData& data) {
 }
 
 constexpr OptimizerKind kOptimizersOfExact[] = {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd};
-constexpr OptimizerKind kOptimizersOfGpt2[] = {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kAdam,
+constexpr OptimizerKind kOptimizersOfReal[] = {OptimizerKind::kAdamW, OptimizerKind::kSgd, OptimizerKind::kAdam,
                                                OptimizerKind::kLion, OptimizerKind::kLamb};
 
 using All = std::span<const OptimizerKind>;
@@ -318,7 +373,7 @@ void CheckOptimizer(const JsonValue& root, const ModelSpec& model) {
   const std::optional<JsonValue> type = optimizer ? optimizer->Find("type") : std::nullopt;
   if (!type) return;
   std::string allowed;
-  for (OptimizerKind kind : model.is_exact() ? All(kOptimizersOfExact) : All(kOptimizersOfGpt2)) {
+  for (OptimizerKind kind : model.is_exact() ? All(kOptimizersOfExact) : All(kOptimizersOfReal)) {
     if (type->IsString() && type->String() == Name(kind)) return;
     allowed += (allowed.empty() ? "" : ", ") + std::string(Name(kind));
   }
@@ -415,7 +470,7 @@ CaseData ReadCase(const std::filesystem::path& case_dir) {
   CaseData data;
   data.spec = ParseCase(ReadFile(case_dir / "case.json", uint64_t{16} << 20), "case.json");
   data.parameters = Parameters(data.spec.model);
-  data.batches = ReadBatches(case_dir / "batches.safetensors", data.spec.model.vocab());
+  data.batches = ReadBatches(case_dir / "batches.safetensors", data.spec.model.vocab(), data.spec.model.has_unequal_lengths());
   data.batches.first_step = data.spec.first_step;
   CheckBatches(data);
   ReadState(case_dir, data);

@@ -167,6 +167,87 @@ TEST(Case, RoundTripsARealFamilyWithAnInfinity) {
   }
 }
 
+// One layer, lengths 5, 1, 3 and 2, 5, 4.
+CaseData LlamaData() {
+  LlamaSpec model;
+  model.layers = 1;
+  model.width = 4;
+  model.heads = 2;
+  model.kv_heads = 1;
+  model.positions = 5;
+  model.hidden = 3;
+  model.vocab = 11;
+  model.rope_theta = 500000;
+  model.unequal_lengths = true;
+  model.dropout = 0.25;
+  model.norm_epsilon = 1e-6;
+  model.initializer_range = 0.1;
+  model.unused = true;
+  model.frozen = {"norm.weight"};
+  CaseData data = Data();
+  data.state.clear();
+  data.spec.model = model;
+  data.spec.config.optimizer = OptimizerKind::kSgd;
+  data.parameters = Parameters(data.spec.model);
+  for (const ParameterSpec& parameter : data.parameters) {
+    data.real_state.emplace_back().master.assign(static_cast<size_t>(parameter.numel()), 0.25f);
+  }
+  data.batches.lengths = {5, 1, 3, 2, 5, 4};
+  for (int64_t i = 0; i < 2 * 3 * 5; ++i) {
+    if (i % 5 >= data.batches.lengths[static_cast<size_t>(i / 5)]) {
+      data.batches.loss_weights[static_cast<size_t>(i)] = 0;
+    }
+  }
+  return data;
+}
+
+TEST(Case, RoundTripsSamplesOfUnequalLengths) {
+  const TemporaryFolder folder;
+  const CaseData data = LlamaData();
+  WriteCase(folder.path(), data);
+  const CaseData read = ReadCase(folder.path());
+  EXPECT_EQ(read.spec, data.spec);
+  EXPECT_EQ(read.batches.lengths, data.batches.lengths);
+  EXPECT_EQ(read.batches.loss_weights, data.batches.loss_weights);
+  EXPECT_EQ(read.batches.Length(1, 2), 4);
+  EXPECT_EQ(Data().batches.Length(1, 2), 5) << "without lengths all samples are whole";
+}
+
+TEST(ReadCase, RefusesLengthsThatAreWrongMissingOrNotAskedFor) {
+  const auto message = [](const std::function<void(CaseData&)>& change) {
+    const TemporaryFolder folder;
+    CaseData data = LlamaData();
+    change(data);
+    WriteCase(folder.path(), data);
+    return ReadMessage(folder.path());
+  };
+  EXPECT_EQ(message([](CaseData& data) { data.batches.lengths[4] = 0; }),
+            "batches.safetensors: lengths element 4 is 0; allowed: 1 to 5");
+  EXPECT_EQ(message([](CaseData& data) { data.batches.lengths[4] = 6; }),
+            "batches.safetensors: lengths element 4 is 6; allowed: 1 to 5");
+  EXPECT_EQ(message([](CaseData& data) { data.batches.loss_weights[6] = 8; }),
+            "batches.safetensors: loss_weights element 6 is 8; allowed: 0, as it is padding");
+  EXPECT_NE(message([](CaseData& data) { data.batches.lengths.clear(); }).find("\"lengths\" is missing"),
+            std::string::npos);
+  EXPECT_NE(message([](CaseData& data) { data.spec.model.llama().unequal_lengths = false; }).find("\"lengths\""),
+            std::string::npos);
+}
+
+TEST(CopySample, TakesTokensLabelsWeightsAndLength) {
+  const Batches source = LlamaData().batches;
+  Batches target = source;
+  CopySample(source, {0, 2}, target, {1, 0});
+  EXPECT_EQ(target.Length(1, 0), 3);
+  EXPECT_EQ(target.Length(0, 2), 3);
+  EXPECT_EQ(target.Length(1, 1), 5);
+  for (int64_t t = 0; t < 5; ++t) {
+    const auto to = static_cast<size_t>(target.Index(1, 0, t)), from = static_cast<size_t>(source.Index(0, 2, t));
+    EXPECT_EQ(target.tokens[to], source.tokens[from]);
+    EXPECT_EQ(target.labels[to], source.labels[from]);
+    EXPECT_EQ(target.loss_weights[to], source.loss_weights[from]);
+  }
+}
+
 TEST(Case, WritesTheTypesShapesAndOrderOfTheDocument) {
   const TemporaryFolder folder;
   WriteCase(folder.path(), Data());
@@ -231,7 +312,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
     std::string from, to, message;
   } kTable[] = {
       {"\"protocol\": 1", "\"protocol\": 2", "case.json: protocol is 2; allowed: an integer from 1 to 1"},
-      {"\"family\": \"exact\"", "\"family\": \"gpt3\"", "case.json: family is \"gpt3\"; allowed: exact, gpt2"},
+      {"\"family\": \"exact\"", "\"family\": \"gpt3\"", "case.json: family is \"gpt3\"; allowed: exact, gpt2, llama"},
       {"\"steps\": 2", "\"steps\": 0", "case.json: steps is 0; allowed: an integer from 1 to 1000000"},
       {"\"steps\": 2", "\"stps\": 2", "case.json: unknown key \"stps\"; did you mean \"steps\"?"},
       {"\"steps\": 2, ", "", "case.json: key \"steps\" is missing"},

@@ -15,6 +15,7 @@ constexpr int64_t kMaxSize = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 4096;
 // Integers up to 2^24 are exact in fp32; folds of larger bounds could not be.
 constexpr int64_t kMaxBound = int64_t{1} << 16;
+constexpr double kMaxRopeTheta = 1e9;
 
 void DemandRange(const char* field, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return;
@@ -86,9 +87,18 @@ std::vector<ParameterSpec> ExactParameters(const ExactSpec& spec) {
   return list.Take();
 }
 
+constexpr int64_t kUnusedRows = 3;
+constexpr int64_t kUnusedCols = 5;
+
+// The list, with what is frozen of it.
+std::vector<ParameterSpec> Freeze(std::vector<ParameterSpec> parameters, const std::vector<std::string>& frozen) {
+  for (ParameterSpec& parameter : parameters) {
+    parameter.frozen = std::find(frozen.begin(), frozen.end(), parameter.name) != frozen.end();
+  }
+  return parameters;
+}
+
 std::vector<ParameterSpec> Gpt2Parameters(const Gpt2Spec& spec) {
-  constexpr int64_t kUnusedRows = 3;
-  constexpr int64_t kUnusedCols = 5;
   ParameterList list;
   const auto linear = [&](const std::string& name, int64_t in, int64_t out) {
     list.Matrix(name + ".weight", in, out);
@@ -112,14 +122,37 @@ std::vector<ParameterSpec> Gpt2Parameters(const Gpt2Spec& spec) {
   norm("norm");
   if (!spec.tied_head) list.Rows("head.weight", spec.vocab, spec.width);
   if (spec.unused) list.Rows("unused.weight", kUnusedRows, kUnusedCols);
-  std::vector<ParameterSpec> parameters = list.Take();
-  for (ParameterSpec& parameter : parameters) {
-    parameter.frozen = std::find(spec.frozen.begin(), spec.frozen.end(), parameter.name) != spec.frozen.end();
-  }
-  return parameters;
+  return Freeze(list.Take(), spec.frozen);
 }
 
-void ValidateGpt2(const Gpt2Spec& spec) {
+std::vector<ParameterSpec> LlamaParameters(const LlamaSpec& spec) {
+  ParameterList list;
+  list.Rows("embed.weight", spec.vocab, spec.width);
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    list.Vector(prefix + "norm1.weight", spec.width);
+    list.Matrix(prefix + "attn.q.weight", spec.width, spec.width);
+    list.Matrix(prefix + "attn.k.weight", spec.width, spec.kv_width());
+    list.Matrix(prefix + "attn.v.weight", spec.width, spec.kv_width());
+    list.Matrix(prefix + "attn.out.weight", spec.width, spec.width);
+    list.Vector(prefix + "norm2.weight", spec.width);
+    list.Matrix(prefix + "mlp.gate.weight", spec.width, spec.hidden);
+    list.Matrix(prefix + "mlp.up.weight", spec.width, spec.hidden);
+    list.Matrix(prefix + "mlp.down.weight", spec.hidden, spec.width);
+  }
+  list.Vector("norm.weight", spec.width);
+  list.Rows("head.weight", spec.vocab, spec.width);
+  if (spec.unused) list.Rows("unused.weight", kUnusedRows, kUnusedCols);
+  return Freeze(list.Take(), spec.frozen);
+}
+
+void DemandNumber(const char* field, double value, bool is_allowed, const char* allowed) {
+  if (is_allowed) return;
+  Fail(ErrorCode::kInvalidArgument,
+       std::string("model.") + field + " is " + Shown(value) + "; allowed: a number " + allowed);
+}
+
+void ValidateReal(const RealSpec& spec) {
   DemandRange("layers", spec.layers, 1, kMaxLayers);
   DemandRange("width", spec.width, 1, kMaxSize);
   DemandRange("heads", spec.heads, 1, kMaxSize);
@@ -127,24 +160,18 @@ void ValidateGpt2(const Gpt2Spec& spec) {
   DemandRange("hidden", spec.hidden, 1, kMaxSize);
   DemandRange("vocab", spec.vocab, 2, kMaxSize);
   DemandDivides("width", spec.width, "heads", spec.heads);
-  if (!(spec.dropout >= 0 && spec.dropout < 1)) {
-    Fail(ErrorCode::kInvalidArgument, "model.dropout is " + Shown(spec.dropout) + "; allowed: a number in [0, 1)");
-  }
-  if (!(spec.norm_epsilon > 0 && spec.norm_epsilon < 1)) {
-    Fail(ErrorCode::kInvalidArgument,
-         "model.norm_epsilon is " + Shown(spec.norm_epsilon) + "; allowed: a number in (0, 1)");
-  }
-  if (!(spec.initializer_range > 0 && spec.initializer_range < 1)) {
-    Fail(ErrorCode::kInvalidArgument,
-         "model.initializer_range is " + std::to_string(spec.initializer_range) + "; allowed: a number in (0, 1)");
-  }
-  const std::vector<ParameterSpec> parameters = Gpt2Parameters(spec);
-  for (size_t i = 0; i < spec.frozen.size(); ++i) {
-    const std::string& name = spec.frozen[i];
+  DemandNumber("dropout", spec.dropout, spec.dropout >= 0 && spec.dropout < 1, "in [0, 1)");
+  DemandNumber("norm_epsilon", spec.norm_epsilon, spec.norm_epsilon > 0 && spec.norm_epsilon < 1, "in (0, 1)");
+  DemandNumber("initializer_range", spec.initializer_range, spec.initializer_range > 0 && spec.initializer_range < 1,
+               "in (0, 1)");
+}
+
+void ValidateFrozen(const std::vector<std::string>& frozen, const std::vector<ParameterSpec>& parameters) {
+  for (size_t i = 0; i < frozen.size(); ++i) {
+    const std::string& name = frozen[i];
     const bool known = std::any_of(parameters.begin(), parameters.end(),
                                    [&](const ParameterSpec& parameter) { return parameter.name == name; });
-    const bool twice =
-        std::find(spec.frozen.begin() + static_cast<int64_t>(i) + 1, spec.frozen.end(), name) != spec.frozen.end();
+    const bool twice = std::find(frozen.begin() + static_cast<int64_t>(i) + 1, frozen.end(), name) != frozen.end();
     if (known && !twice) continue;
     Fail(ErrorCode::kInvalidArgument, "model.frozen names \"" + name + "\"" + (twice ? " twice" : "") +
                                           "; allowed: each parameter of the model, once");
@@ -152,6 +179,17 @@ void ValidateGpt2(const Gpt2Spec& spec) {
   if (std::all_of(parameters.begin(), parameters.end(), [](const ParameterSpec& entry) { return entry.frozen; })) {
     Fail(ErrorCode::kInvalidArgument, "model.frozen names every parameter; allowed: at least one is trained");
   }
+}
+
+void ValidateLlama(const LlamaSpec& spec) {
+  DemandRange("kv_heads", spec.kv_heads, 1, kMaxSize);
+  DemandDivides("heads", spec.heads, "kv_heads", spec.kv_heads);
+  if (spec.head_width() % 2 != 0) {
+    Fail(ErrorCode::kInvalidArgument, "model.width is " + std::to_string(spec.width) +
+                                          "; allowed: a multiple of twice model.heads = " + std::to_string(spec.heads) +
+                                          ", as positions turn pairs of channels");
+  }
+  DemandNumber("rope_theta", spec.rope_theta, spec.rope_theta > 0 && spec.rope_theta <= kMaxRopeTheta, "in (0, 1e9]");
 }
 
 constexpr const char* kWrongFamily = "a model is asked for what its family has";
@@ -163,35 +201,52 @@ const ExactSpec& ModelSpec::exact() const {
   return std::get<ExactSpec>(spec_);
 }
 
-ExactSpec& ModelSpec::exact() {
-  Check(is_exact(), kWrongFamily);
-  return std::get<ExactSpec>(spec_);
-}
+ExactSpec& ModelSpec::exact() { return const_cast<ExactSpec&>(std::as_const(*this).exact()); }
 
 const Gpt2Spec& ModelSpec::gpt2() const {
-  Check(!is_exact(), kWrongFamily);
+  Check(kind() == Family::kGpt2, kWrongFamily);
   return std::get<Gpt2Spec>(spec_);
 }
 
-Gpt2Spec& ModelSpec::gpt2() {
-  Check(!is_exact(), kWrongFamily);
-  return std::get<Gpt2Spec>(spec_);
+Gpt2Spec& ModelSpec::gpt2() { return const_cast<Gpt2Spec&>(std::as_const(*this).gpt2()); }
+
+const LlamaSpec& ModelSpec::llama() const {
+  Check(kind() == Family::kLlama, kWrongFamily);
+  return std::get<LlamaSpec>(spec_);
 }
 
-int64_t ModelSpec::positions() const { return is_exact() ? exact().positions : gpt2().positions; }
+LlamaSpec& ModelSpec::llama() { return const_cast<LlamaSpec&>(std::as_const(*this).llama()); }
 
-int64_t ModelSpec::vocab() const { return is_exact() ? exact().vocab : gpt2().vocab; }
+const RealSpec& ModelSpec::real() const {
+  Check(!is_exact(), kWrongFamily);
+  if (kind() == Family::kGpt2) return gpt2();
+  return llama();
+}
+
+RealSpec& ModelSpec::real() { return const_cast<RealSpec&>(std::as_const(*this).real()); }
+
+int64_t ModelSpec::positions() const { return is_exact() ? exact().positions : real().positions; }
+
+int64_t ModelSpec::vocab() const { return is_exact() ? exact().vocab : real().vocab; }
 
 void Validate(const ModelSpec& spec) {
-  if (spec.is_exact()) {
-    ValidateExact(spec.exact());
-  } else {
-    ValidateGpt2(spec.gpt2());
-  }
+  if (spec.is_exact()) return ValidateExact(spec.exact());
+  ValidateReal(spec.real());
+  if (spec.kind() == Family::kLlama) ValidateLlama(spec.llama());
+  ValidateFrozen(spec.real().frozen, Parameters(spec));
 }
 
 std::vector<ParameterSpec> Parameters(const ModelSpec& spec) {
-  return spec.is_exact() ? ExactParameters(spec.exact()) : Gpt2Parameters(spec.gpt2());
+  switch (spec.kind()) {
+    case Family::kExact:
+      return ExactParameters(spec.exact());
+    case Family::kGpt2:
+      return Gpt2Parameters(spec.gpt2());
+    case Family::kLlama:
+      return LlamaParameters(spec.llama());
+  }
+  Check(false, "a family has parameters");
+  return {};
 }
 
 }  // namespace plumbline::contract

@@ -33,9 +33,9 @@ struct ExactSpec {
   friend bool operator==(const ExactSpec&, const ExactSpec&) = default;
 };
 
-// Family `gpt2` (docs/semantics.md). Sizes are >= 1; heads divides width; 0 <= dropout < 1; 0 < norm_epsilon,
-// initializer_range < 1.
-struct Gpt2Spec {
+// What the real families have in common (docs/semantics.md). Sizes are >= 1; heads divides width; 0 <= dropout < 1;
+// 0 < norm_epsilon, initializer_range < 1.
+struct RealSpec {
   int64_t layers = 0;
   int64_t width = 0;
   int64_t heads = 0;
@@ -43,7 +43,6 @@ struct Gpt2Spec {
   int64_t hidden = 0;
   int64_t vocab = 0;
   double dropout = 0;
-  bool tied_head = true;
   double norm_epsilon = 1e-5;
   double initializer_range = 0.02;  // standard deviation of the initial matrices; engines are given the weights
   bool unused = false;              // a parameter that takes part in nothing
@@ -51,8 +50,29 @@ struct Gpt2Spec {
 
   int64_t head_width() const { return width / heads; }
 
+  friend bool operator==(const RealSpec&, const RealSpec&) = default;
+};
+
+// Family `gpt2`.
+struct Gpt2Spec : RealSpec {
+  bool tied_head = true;
+
   friend bool operator==(const Gpt2Spec&, const Gpt2Spec&) = default;
 };
+
+// Family `llama`. kv_heads divides heads; width / heads is even; rope_theta > 0. The head is not tied.
+struct LlamaSpec : RealSpec {
+  int64_t kv_heads = 0;
+  double rope_theta = 10000;
+  bool unequal_lengths = false;  // samples end before `positions`: batches have lengths
+
+  int64_t kv_width() const { return head_width() * kv_heads; }
+
+  friend bool operator==(const LlamaSpec&, const LlamaSpec&) = default;
+};
+
+enum class Family { kExact, kGpt2, kLlama };
+inline constexpr std::string_view kFamilyNames[] = {"exact", "gpt2", "llama"};  // in the order of Family
 
 // One of the families.
 class ModelSpec {
@@ -60,23 +80,32 @@ class ModelSpec {
   ModelSpec() = default;
   ModelSpec(ExactSpec spec) : spec_(std::move(spec)) {}  // NOLINT: a family is a model
   ModelSpec(Gpt2Spec spec) : spec_(std::move(spec)) {}   // NOLINT
+  ModelSpec(LlamaSpec spec) : spec_(std::move(spec)) {}  // NOLINT
 
-  bool is_exact() const { return std::holds_alternative<ExactSpec>(spec_); }
-  std::string_view family() const { return is_exact() ? "exact" : "gpt2"; }
+  Family kind() const { return static_cast<Family>(spec_.index()); }
+  std::string_view family() const { return kFamilyNames[spec_.index()]; }
+  bool is_exact() const { return kind() == Family::kExact; }
 
-  // Of the other family: Internal.
+  // Of another family: Internal.
   const ExactSpec& exact() const;
   ExactSpec& exact();
   const Gpt2Spec& gpt2() const;
   Gpt2Spec& gpt2();
+  const LlamaSpec& llama() const;
+  LlamaSpec& llama();
+  // Of gpt2 or llama.
+  const RealSpec& real() const;
+  RealSpec& real();
 
   int64_t positions() const;
   int64_t vocab() const;
+  bool has_tied_head() const { return kind() == Family::kGpt2 && gpt2().tied_head; }
+  bool has_unequal_lengths() const { return kind() == Family::kLlama && llama().unequal_lengths; }
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 
  private:
-  std::variant<ExactSpec, Gpt2Spec> spec_;
+  std::variant<ExactSpec, Gpt2Spec, LlamaSpec> spec_;  // in the order of Family
 };
 
 // What clipping by units takes the norms of: a whole vector, each row of an embedding or a head, each column of

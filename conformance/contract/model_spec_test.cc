@@ -206,7 +206,7 @@ TEST(Validate, NamesWhatIsWrongWithAGpt2) {
   }
   spec = SmallGpt2();
   spec.initializer_range = 1;
-  EXPECT_EQ(message(spec), "model.initializer_range is 1.000000; allowed: a number in (0, 1)");
+  EXPECT_EQ(message(spec), "model.initializer_range is 1; allowed: a number in (0, 1)");
   spec = SmallGpt2();
   spec.frozen = {"pos.wieght"};
   EXPECT_EQ(message(spec), "model.frozen names \"pos.wieght\"; allowed: each parameter of the model, once");
@@ -215,6 +215,104 @@ TEST(Validate, NamesWhatIsWrongWithAGpt2) {
   spec.frozen.clear();
   for (const ParameterSpec& parameter : Parameters(spec)) spec.frozen.push_back(parameter.name);
   EXPECT_EQ(message(spec), "model.frozen names every parameter; allowed: at least one is trained");
+}
+
+LlamaSpec SmallLlama() {
+  LlamaSpec spec;
+  spec.layers = 2;
+  spec.width = 24;
+  spec.heads = 6;
+  spec.kv_heads = 2;
+  spec.positions = 5;
+  spec.hidden = 7;
+  spec.vocab = 11;
+  return spec;
+}
+
+TEST(LlamaParameters, HaveTheNamesShapesOrderAndUnitsOfTheDocument) {
+  LlamaSpec spec = SmallLlama();
+  spec.unused = true;
+  spec.frozen = {"layers.1.mlp.gate.weight"};
+  const std::vector<ParameterSpec> parameters = Parameters(spec);
+  using Shape = std::vector<int64_t>;
+  const struct {
+    const char* name;
+    Shape shape;
+    UnitShape units;
+  } kTable[] = {{"embed.weight", {11, 24}, UnitShape::kRows},
+                {"norm1.weight", {24}, UnitShape::kWhole},
+                {"attn.q.weight", {24, 24}, UnitShape::kColumns},
+                {"attn.k.weight", {24, 8}, UnitShape::kColumns},
+                {"attn.v.weight", {24, 8}, UnitShape::kColumns},
+                {"attn.out.weight", {24, 24}, UnitShape::kColumns},
+                {"norm2.weight", {24}, UnitShape::kWhole},
+                {"mlp.gate.weight", {24, 7}, UnitShape::kColumns},
+                {"mlp.up.weight", {24, 7}, UnitShape::kColumns},
+                {"mlp.down.weight", {7, 24}, UnitShape::kColumns},
+                {"norm.weight", {24}, UnitShape::kWhole},
+                {"head.weight", {11, 24}, UnitShape::kRows},
+                {"unused.weight", {3, 5}, UnitShape::kRows}};
+  ASSERT_EQ(parameters.size(), 1 + 9 * 2 + 2 + 1u);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const size_t layer = i == 0 || i > 18 ? 0 : (i - 1) / 9;
+    const bool in_layer = i >= 1 && i <= 18;
+    const auto& row = kTable[i == 0 ? 0 : in_layer ? 1 + (i - 1) % 9 : i - 9];
+    const std::string prefix = in_layer ? "layers." + std::to_string(layer) + "." : "";
+    EXPECT_EQ(parameters[i].name, prefix + row.name);
+    EXPECT_EQ(parameters[i].shape(), row.shape) << row.name;
+    EXPECT_EQ(parameters[i].units, row.units) << row.name;
+    EXPECT_EQ(parameters[i].tensor_id, static_cast<int64_t>(i));
+    EXPECT_EQ(parameters[i].frozen, i == 16) << parameters[i].name;
+  }
+}
+
+TEST(Validate, NamesWhatIsWrongWithALlama) {
+  const auto message = [](const LlamaSpec& spec) {
+    return ErrorMessage(ErrorCode::kInvalidArgument, [&] { Validate(spec); });
+  };
+  Validate(SmallLlama());
+  LlamaSpec spec = SmallLlama();
+  spec.kv_heads = 4;
+  EXPECT_EQ(message(spec), "model.heads is 6; allowed: a multiple of model.kv_heads = 4");
+  spec = SmallLlama();
+  spec.kv_heads = 0;
+  EXPECT_EQ(message(spec), "model.kv_heads is 0; allowed: an integer from 1 to 1048576");
+  spec = SmallLlama();
+  spec.width = 30;
+  EXPECT_EQ(message(spec),
+            "model.width is 30; allowed: a multiple of twice model.heads = 6, as positions turn pairs of channels");
+  spec = SmallLlama();
+  for (const auto& [theta, shown] : {std::pair(0.0, "0"), {-1.0, "-1"}, {2e9, "2e+09"}}) {
+    spec.rope_theta = theta;
+    EXPECT_EQ(message(spec), "model.rope_theta is " + std::string(shown) + "; allowed: a number in (0, 1e9]");
+  }
+  spec = SmallLlama();
+  spec.hidden = 0;
+  EXPECT_EQ(message(spec), "model.hidden is 0; allowed: an integer from 1 to 1048576");
+  spec = SmallLlama();
+  spec.frozen = {"pos.weight"};
+  EXPECT_EQ(message(spec), "model.frozen names \"pos.weight\"; allowed: each parameter of the model, once");
+}
+
+TEST(ModelSpec, SaysWhatItsFamilyHas) {
+  Gpt2Spec tied = SmallGpt2(), untied = SmallGpt2();
+  untied.tied_head = false;
+  LlamaSpec equal = SmallLlama(), unequal = SmallLlama();
+  unequal.unequal_lengths = true;
+  EXPECT_TRUE(ModelSpec(tied).has_tied_head());
+  EXPECT_FALSE(ModelSpec(untied).has_tied_head());
+  EXPECT_FALSE(ModelSpec(equal).has_tied_head());
+  EXPECT_FALSE(ModelSpec(equal).has_unequal_lengths());
+  EXPECT_TRUE(ModelSpec(unequal).has_unequal_lengths());
+  EXPECT_FALSE(ModelSpec(untied).has_unequal_lengths());
+  EXPECT_EQ(ModelSpec(equal).family(), "llama");
+  EXPECT_EQ(ModelSpec(tied).family(), "gpt2");
+  EXPECT_EQ(ModelSpec(Spec()).family(), "exact");
+  EXPECT_NE(ModelSpec(equal), ModelSpec(unequal));
+  EXPECT_EQ(ModelSpec(equal).real().width, 24);
+  EXPECT_EQ(ModelSpec(tied).real().width, 6);
+  EXPECT_THROW(ModelSpec(equal).gpt2(), Error);
+  EXPECT_THROW(ModelSpec(Spec()).real(), Error);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ enum class Site : uint32_t {
   kInitialMaster = 4,
   kDropoutAttention = 5,
   kDropoutMlp = 6,
-  // Family gpt2 (docs/semantics.md).
+  // The real families (docs/semantics.md).
   kDropoutEmbedding = 16,
   kDropoutScores = 17,
   kDropoutAttentionOut = 18,
@@ -26,6 +26,7 @@ enum class Site : uint32_t {
   kNormalFirst = 20,
   kNormalSecond = 21,
   kRealLossWeight = 22,
+  kLength = 23,
 };
 
 // layer < 2^24, step < 2^32, element >= 0.

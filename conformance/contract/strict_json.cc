@@ -243,6 +243,10 @@ std::string JsonValue::Name(size_t max_bytes) const {
 }
 
 size_t JsonValue::OneOf(std::initializer_list<std::string_view> allowed) const {
+  return OneOf(std::span(allowed.begin(), allowed.size()));
+}
+
+size_t JsonValue::OneOf(std::span<const std::string_view> allowed) const {
   const Node& node = AsNode(node_);
   if (node.is_string()) {
     size_t index = 0;
@@ -251,7 +255,7 @@ size_t JsonValue::OneOf(std::initializer_list<std::string_view> allowed) const {
       ++index;
     }
   }
-  Reject(Join(std::span<const std::string_view>(allowed.begin(), allowed.size())));
+  Reject(Join(allowed));
 }
 
 bool JsonValue::IsString() const { return AsNode(node_).is_string(); }

@@ -46,6 +46,7 @@ class JsonValue {
   // At most max_bytes bytes, and no control characters: a name that strangers chose and reports repeat.
   std::string Name(size_t max_bytes) const;
   // The index of the string in `allowed`.
+  size_t OneOf(std::span<const std::string_view> allowed) const;
   size_t OneOf(std::initializer_list<std::string_view> allowed) const;
 
   bool IsString() const;

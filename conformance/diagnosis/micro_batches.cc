@@ -60,10 +60,8 @@ contract::Batches MovedLabels(const contract::Batches& batches, int64_t step, in
 
 contract::Batches WithStepOf(const contract::Batches& batches, int64_t step, int64_t other) {
   contract::Batches changed = batches;
-  const int64_t elems = batches.batch * batches.positions;
-  for (auto array : {&contract::Batches::tokens, &contract::Batches::labels, &contract::Batches::loss_weights}) {
-    std::copy_n((batches.*array).begin() + batches.Index(other, 0, 0), elems,
-                (changed.*array).begin() + batches.Index(step, 0, 0));
+  for (int64_t sample = 0; sample < batches.batch; ++sample) {
+    contract::CopySample(batches, {other, sample}, changed, {step, sample});
   }
   return changed;
 }

@@ -52,10 +52,7 @@ std::vector<int64_t> SamplesOf(int64_t rank, const RunConfig& config) {
 
 // `from` becomes sample `to` of the step.
 void Put(const Batches& batches, int64_t step, int64_t from, int64_t to, Batches& result) {
-  for (auto array : {&Batches::tokens, &Batches::labels, &Batches::loss_weights}) {
-    std::copy_n((batches.*array).begin() + batches.Index(step, from, 0), batches.positions,
-                (result.*array).begin() + batches.Index(step, to, 0));
-  }
+  contract::CopySample(batches, {step, from}, result, {step, to});
 }
 
 template <typename Visit>
@@ -64,7 +61,7 @@ void ForEachStep(const Batches& batches, const Visit& visit) {
 }
 
 std::vector<int32_t> Content(const Batches& batches, int64_t step, int64_t sample) {
-  std::vector<int32_t> content;
+  std::vector<int32_t> content = {static_cast<int32_t>(batches.Length(step, sample))};
   for (auto array : {&Batches::tokens, &Batches::labels, &Batches::loss_weights}) {
     const auto begin = (batches.*array).begin() + batches.Index(step, sample, 0);
     content.insert(content.end(), begin, begin + batches.positions);
