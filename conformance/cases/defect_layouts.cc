@@ -46,11 +46,26 @@ std::vector<DefectLayout> Gpt2Layouts() {
   };
 }
 
+std::vector<DefectLayout> LlamaLayouts() {
+  return {
+      {"grouped-adamw", "2", "1", "3", "at", "off", "fp32"},
+      {"shared-sgd", "3", "2", "4", "above", "on", "fp32"},
+      {"frozen-nesterov", "4", "3", "3", "at", "on", "fp32"},
+      {"grouped-adamw", "1", "3tight", "4", "below", "on", "bf16"},
+      {"shared-sgd", "2", "0", "3", "at", "on", "bf16"},
+  };
+}
+
+std::vector<DefectLayout> LayoutsOf(const std::string& family) {
+  if (family == "exact") return ExactLayouts();
+  return family == "gpt2" ? Gpt2Layouts() : LlamaLayouts();
+}
+
 }  // namespace
 
 std::vector<AxisValues> DefectLayouts(const std::string& family) {
   std::vector<AxisValues> layouts;
-  for (const DefectLayout& layout : family == "exact" ? ExactLayouts() : Gpt2Layouts()) {
+  for (const DefectLayout& layout : LayoutsOf(family)) {
     layouts.push_back({{"problem", layout.problem},
                        {"data", layout.data},
                        {"zero", layout.zero},

@@ -11,7 +11,7 @@
 
 namespace plumbline::conformance {
 
-// Of a family ("exact", "gpt2").
+// Of a family ("exact", "gpt2", "llama").
 std::vector<AxisValues> DefectLayouts(const std::string& family);
 
 }  // namespace plumbline::conformance

@@ -54,7 +54,7 @@ std::optional<std::string> WhyTooLarge(const contract::Case& spec) {
     return static_cast<double>(m.layers) * (8.0 * m.width + 2.0 * m.hidden + 1.0 * m.heads * m.positions) +
            1.0 * m.vocab;
   };
-  const double per_token = spec.model.is_exact() ? width_sum(spec.model.exact()) : width_sum(spec.model.gpt2());
+  const double per_token = spec.model.is_exact() ? width_sum(spec.model.exact()) : width_sum(spec.model.real());
   const double tokens = static_cast<double>(spec.config.train_batch_size) * static_cast<double>(spec.model.positions());
   if (parameters > kMost) return TooLarge("model", parameters, "elements of parameters");
   if (tokens * per_token > kMost) return TooLarge("config.train_batch_size", tokens * per_token, "elements in a step");
@@ -95,7 +95,7 @@ std::optional<std::string> WhyNotReal(const contract::Case& spec) {
   const int64_t batch = spec.config.train_batch_size;
   if (batch % kOtherPlainMicroBatches == 0) return std::nullopt;
   return "config.train_batch_size is " + std::to_string(batch) + "; allowed: a multiple of " +
-         std::to_string(kOtherPlainMicroBatches) + " in family gpt2";
+         std::to_string(kOtherPlainMicroBatches) + " in family " + std::string(spec.model.family());
 }
 
 }  // namespace

@@ -28,10 +28,6 @@ size_t MostLayouts(Tier tier) {
   return 1;
 }
 
-bool HasDropout(const contract::ModelSpec& model) {
-  return model.is_exact() ? model.exact().dropout : model.gpt2().dropout > 0;
-}
-
 std::string& AxisOf(CaseSpec& spec, const std::string& name) {
   return std::find_if(spec.axes.begin(), spec.axes.end(), [&](const auto& axis) { return axis.first == name; })->second;
 }
@@ -72,7 +68,7 @@ std::vector<CaseSpec> LayoutsOf(const CaseList& list, int problem) {
 
 using Relations = std::span<const MetamorphicRelation>;
 constexpr Relations kAll(kMetamorphicRelations);
-constexpr Relations kOfSums = kAll.first(5), kOfSoftmax = kAll.subspan(5);
+constexpr Relations kOfSums = kAll.first(5), kOfSoftmax = kAll.subspan(5, 2), kOfPadding = kAll.subspan(7);
 
 void AddCases(const CaseList& list, Tier tier, Relations relations, std::vector<MetamorphicCase>& cases) {
   constexpr int64_t kNumStages = 4;
@@ -119,6 +115,8 @@ std::string_view Name(MetamorphicRelation relation) {
       return "shifted_logits";
     case MetamorphicRelation::kShiftedScores:
       return "shifted_scores";
+    case MetamorphicRelation::kPadded:
+      return "padded";
   }
   return "";
 }
@@ -127,16 +125,19 @@ bool HoldsFor(MetamorphicRelation relation, const contract::ModelSpec& model, co
   switch (relation) {
     case MetamorphicRelation::kPermuted:
     case MetamorphicRelation::kRelabelled:
-      return !HasDropout(model);
+      return !model.has_dropout();
     case MetamorphicRelation::kSplit:
       return true;
     case MetamorphicRelation::kScaled:
-    case MetamorphicRelation::kShiftedScores:
       return !model.is_exact();
+    case MetamorphicRelation::kShiftedScores:
+      return model.kind() == contract::Family::kGpt2;
     case MetamorphicRelation::kAccumulated:
       return config.micro_batch_size % 2 == 0;
     case MetamorphicRelation::kShiftedLogits:
-      return !model.is_exact() && !model.gpt2().tied_head;
+      return !model.is_exact() && !model.has_tied_head();
+    case MetamorphicRelation::kPadded:
+      return model.has_unequal_lengths();
   }
   return false;
 }
@@ -146,6 +147,7 @@ std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier) {
   // Each kind has stages in turns of its own, so that a relation of one does not move those of the other.
   AddCases(list, tier, kOfSums, cases);
   AddCases(list, tier, kOfSoftmax, cases);
+  AddCases(list, tier, kOfPadding, cases);
   return cases;
 }
 

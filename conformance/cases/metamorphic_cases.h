@@ -22,17 +22,18 @@ enum class MetamorphicRelation {
   kAccumulated,    // twice the accumulation steps with half the micro-batch
   kShiftedLogits,  // one number is added to all logits of a token, by the weights of an untied head
   kShiftedScores,  // one number is added to all scores of a query, by the bias of the keys
+  kPadded,         // other tokens and labels behind the ends of samples
 };
 inline constexpr MetamorphicRelation kMetamorphicRelations[] = {
-    MetamorphicRelation::kPermuted,     MetamorphicRelation::kRelabelled,  MetamorphicRelation::kSplit,
-    MetamorphicRelation::kScaled,       MetamorphicRelation::kAccumulated, MetamorphicRelation::kShiftedLogits,
-    MetamorphicRelation::kShiftedScores};
+    MetamorphicRelation::kPermuted,      MetamorphicRelation::kRelabelled,  MetamorphicRelation::kSplit,
+    MetamorphicRelation::kScaled,        MetamorphicRelation::kAccumulated, MetamorphicRelation::kShiftedLogits,
+    MetamorphicRelation::kShiftedScores, MetamorphicRelation::kPadded};
 
 std::string_view Name(MetamorphicRelation relation);
 
 // Whether the relation can hold for this problem in a layout like `config`, which has several ranks and micro-batches:
 // not where samples change places while dropout masks, functions of a sample's place, do not follow; not where bounds
-// of folds would have to be scaled as well.
+// of folds would have to be scaled as well; scores move where keys have a bias.
 bool HoldsFor(MetamorphicRelation relation, const contract::ModelSpec& model, const contract::RunConfig& config);
 
 struct MetamorphicCase {

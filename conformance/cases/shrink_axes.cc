@@ -41,17 +41,17 @@ void FitBatch(Case& spec) {
 }
 
 // A size that both families have.
-template <int64_t contract::ExactSpec::*kExact, int64_t contract::Gpt2Spec::*kReal>
+template <int64_t contract::ExactSpec::*kExact, int64_t contract::RealSpec::*kReal>
 int64_t Get(const Case& spec) {
-  return spec.model.is_exact() ? spec.model.exact().*kExact : spec.model.gpt2().*kReal;
+  return spec.model.is_exact() ? spec.model.exact().*kExact : spec.model.real().*kReal;
 }
 
-template <int64_t contract::ExactSpec::*kExact, int64_t contract::Gpt2Spec::*kReal>
+template <int64_t contract::ExactSpec::*kExact, int64_t contract::RealSpec::*kReal>
 void Set(Case& spec, int64_t value) {
-  (spec.model.is_exact() ? spec.model.exact().*kExact : spec.model.gpt2().*kReal) = value;
+  (spec.model.is_exact() ? spec.model.exact().*kExact : spec.model.real().*kReal) = value;
 }
 
-template <int64_t contract::ExactSpec::*kExact, int64_t contract::Gpt2Spec::*kReal, int64_t kLeast>
+template <int64_t contract::ExactSpec::*kExact, int64_t contract::RealSpec::*kReal, int64_t kLeast>
 ShrinkAxis ModelSize(std::string_view name) {
   return {name, Get<kExact, kReal>, [](const Case& spec) { return Range(kLeast, Get<kExact, kReal>(spec)); },
           Set<kExact, kReal>};
@@ -120,39 +120,41 @@ ShrinkAxis Steps() {
 }
 
 // Frozen names of parameters that no longer exist go.
-void KeepExistingFrozen(contract::Gpt2Spec& model) {
-  contract::Gpt2Spec free = model;
-  free.frozen.clear();
+void KeepExistingFrozen(contract::ModelSpec& model) {
+  contract::ModelSpec free = model;
+  free.real().frozen.clear();
   std::set<std::string> names;
   for (const contract::ParameterSpec& parameter : contract::Parameters(free)) names.insert(parameter.name);
-  std::erase_if(model.frozen, [&](const std::string& name) { return !names.contains(name); });
+  std::erase_if(model.real().frozen, [&](const std::string& name) { return !names.contains(name); });
 }
 
 ShrinkAxis Layers() {
-  ShrinkAxis axis = ModelSize<&contract::ExactSpec::layers, &contract::Gpt2Spec::layers, 1>("layers");
+  ShrinkAxis axis = ModelSize<&contract::ExactSpec::layers, &contract::RealSpec::layers, 1>("layers");
   axis.set = [](Case& spec, int64_t value) {
-    Set<&contract::ExactSpec::layers, &contract::Gpt2Spec::layers>(spec, value);
-    if (!spec.model.is_exact()) KeepExistingFrozen(spec.model.gpt2());
+    Set<&contract::ExactSpec::layers, &contract::RealSpec::layers>(spec, value);
+    if (!spec.model.is_exact()) KeepExistingFrozen(spec.model);
   };
   return axis;
 }
 
 // Query heads for each key/value head.
-int64_t Grouping(const Case& spec) {
-  return spec.model.is_exact() ? spec.model.exact().heads / spec.model.exact().kv_heads : 1;
+int64_t Grouping(const Case& spec) { return spec.model.heads() / spec.model.kv_heads(); }
+
+void SetKvHeads(Case& spec, int64_t kv_heads) {
+  if (spec.model.is_exact()) spec.model.exact().kv_heads = kv_heads;
+  if (spec.model.kind() == contract::Family::kLlama) spec.model.llama().kv_heads = kv_heads;
 }
 
 // So many heads, with the grouping that there is or, where that does not divide them, the next smaller one.
 void SetHeads(Case& spec, int64_t heads) {
   int64_t grouping = Grouping(spec);
-  Set<&contract::ExactSpec::heads, &contract::Gpt2Spec::heads>(spec, heads);
-  if (!spec.model.is_exact()) return;
+  Set<&contract::ExactSpec::heads, &contract::RealSpec::heads>(spec, heads);
   while (heads % grouping != 0) --grouping;
-  spec.model.exact().kv_heads = heads / grouping;
+  SetKvHeads(spec, heads / grouping);
 }
 
 ShrinkAxis Heads() {
-  ShrinkAxis axis = ModelSize<&contract::ExactSpec::heads, &contract::Gpt2Spec::heads, 1>("heads");
+  ShrinkAxis axis = ModelSize<&contract::ExactSpec::heads, &contract::RealSpec::heads, 1>("heads");
   axis.set = SetHeads;
   return axis;
 }
@@ -161,20 +163,19 @@ ShrinkAxis GroupedHeads() {
   return {"heads that share keys", Grouping,
           [](const Case& spec) {
             Values values = Range(1, Grouping(spec));
-            std::erase_if(values, [&](int64_t value) { return spec.model.exact().heads % value != 0; });
+            std::erase_if(values, [&](int64_t value) { return spec.model.heads() % value != 0; });
             return values;
           },
-          [](Case& spec, int64_t value) { spec.model.exact().kv_heads = spec.model.exact().heads / value; }};
+          [](Case& spec, int64_t value) { SetKvHeads(spec, spec.model.heads() / value); }};
 }
 
-// In family gpt2 a row of one channel has no variance: norms give zero, and nothing is learned.
+// A row of one channel has no variance: gpt2's norms give zero and llama's a sign, and nothing is learned.
 ShrinkAxis Width() {
-  ShrinkAxis axis = ModelSize<&contract::ExactSpec::width, &contract::Gpt2Spec::width, 1>("width");
+  ShrinkAxis axis = ModelSize<&contract::ExactSpec::width, &contract::RealSpec::width, 1>("width");
   axis.smaller = [](const Case& spec) {
-    if (spec.model.is_exact())
-      return Range(spec.model.exact().heads, spec.model.exact().width, spec.model.exact().heads);
-    const contract::Gpt2Spec& model = spec.model.gpt2();
-    return Range(model.heads * (model.heads == 1 ? 2 : 1), model.width, model.heads);
+    const int64_t heads = spec.model.heads();
+    const int64_t least = !spec.model.is_exact() && heads == 1 ? 2 : heads;
+    return Range(least, Get<&contract::ExactSpec::width, &contract::RealSpec::width>(spec), heads);
   };
   return axis;
 }
@@ -204,19 +205,15 @@ ShrinkAxis Bounds() {
           "wide"};
 }
 
-bool HasDropout(const Case& spec) {
-  return spec.model.is_exact() ? spec.model.exact().dropout : spec.model.gpt2().dropout > 0;
-}
-
 ShrinkAxis Dropout() {
   return {"dropout",
-          [](const Case& spec) { return static_cast<int64_t>(HasDropout(spec)); },
-          [](const Case& spec) { return OffIf(HasDropout(spec)); },
+          [](const Case& spec) { return static_cast<int64_t>(spec.model.has_dropout()); },
+          [](const Case& spec) { return OffIf(spec.model.has_dropout()); },
           [](Case& spec, int64_t) {
             if (spec.model.is_exact()) {
               spec.model.exact().dropout = false;
             } else {
-              spec.model.gpt2().dropout = 0;
+              spec.model.real().dropout = 0;
             }
           },
           "off",
@@ -226,23 +223,32 @@ ShrinkAxis Dropout() {
 ShrinkAxis Frozen() {
   return {"frozen parameters",
           [](const Case& spec) {
-            return spec.model.is_exact() ? 0 : static_cast<int64_t>(spec.model.gpt2().frozen.size());
+            return spec.model.is_exact() ? 0 : static_cast<int64_t>(spec.model.real().frozen.size());
           },
           [](const Case& spec) {
-            return spec.model.is_exact() ? Values{} : Range(0, static_cast<int64_t>(spec.model.gpt2().frozen.size()));
+            return spec.model.is_exact() ? Values{} : Range(0, static_cast<int64_t>(spec.model.real().frozen.size()));
           },
-          [](Case& spec, int64_t value) { spec.model.gpt2().frozen.resize(static_cast<size_t>(value)); }};
+          [](Case& spec, int64_t value) { spec.model.real().frozen.resize(static_cast<size_t>(value)); }};
 }
 
-template <bool contract::Gpt2Spec::*kField>
-ShrinkAxis RealFlag(std::string_view name) {
+template <bool (*kIsOn)(const Case&), void (*kTurnOff)(Case&)>
+ShrinkAxis Flag(std::string_view name) {
   return {name,
-          [](const Case& spec) { return static_cast<int64_t>(!spec.model.is_exact() && spec.model.gpt2().*kField); },
-          [](const Case& spec) { return OffIf(!spec.model.is_exact() && spec.model.gpt2().*kField); },
-          [](Case& spec, int64_t) { spec.model.gpt2().*kField = false; },
+          [](const Case& spec) { return static_cast<int64_t>(kIsOn(spec)); },
+          [](const Case& spec) { return OffIf(kIsOn(spec)); },
+          [](Case& spec, int64_t) { kTurnOff(spec); },
           "off",
           "on"};
 }
+
+bool HasUnused(const Case& spec) { return !spec.model.is_exact() && spec.model.real().unused; }
+void WithoutUnused(Case& spec) { spec.model.real().unused = false; }
+
+bool HasTiedHead(const Case& spec) { return spec.model.has_tied_head(); }
+void UntieHead(Case& spec) { spec.model.gpt2().tied_head = false; }
+
+bool HasUnequalLengths(const Case& spec) { return spec.model.has_unequal_lengths(); }
+void MakeLengthsEqual(Case& spec) { spec.model.llama().unequal_lengths = false; }
 
 ShrinkAxis Groups() {
   return {"groups", [](const Case& spec) { return static_cast<int64_t>(spec.config.groups.size()); },
@@ -340,15 +346,16 @@ const std::vector<ShrinkAxis>& ShrinkAxes() {
       GroupedHeads(),
       Heads(),
       Width(),
-      ModelSize<&contract::ExactSpec::hidden, &contract::Gpt2Spec::hidden, 1>("hidden"),
+      ModelSize<&contract::ExactSpec::hidden, &contract::RealSpec::hidden, 1>("hidden"),
       Batch(),  // before the positions: two long samples are less than six short ones
-      ModelSize<&contract::ExactSpec::positions, &contract::Gpt2Spec::positions, 1>("positions"),
-      ModelSize<&contract::ExactSpec::vocab, &contract::Gpt2Spec::vocab, 2>("vocabulary"),
+      ModelSize<&contract::ExactSpec::positions, &contract::RealSpec::positions, 1>("positions"),
+      ModelSize<&contract::ExactSpec::vocab, &contract::RealSpec::vocab, 2>("vocabulary"),
       Bounds(),
       Dropout(),
       Frozen(),
-      RealFlag<&contract::Gpt2Spec::unused>("unused parameter"),
-      RealFlag<&contract::Gpt2Spec::tied_head>("tied head"),
+      Flag<HasUnused, WithoutUnused>("unused parameter"),
+      Flag<HasTiedHead, UntieHead>("tied head"),
+      Flag<HasUnequalLengths, MakeLengthsEqual>("unequal lengths"),
       Groups(),
       Clipping(),
       LearningRateSchedule(),

@@ -14,13 +14,14 @@ enum class Tier { kSmoke, kFull, kNightly };
 struct TierSizes {
   std::string_view name;
   int exact_strength = 0;  // all valid tuples of so many axis values occur in family exact,
-  int gpt2_strength = 0;   // and in family gpt2
+  int gpt2_strength = 0;   // in family gpt2,
+  int llama_strength = 0;  // and in family llama
   int64_t exact_steps = 0;
   size_t exact_layouts = 0;  // at least
 };
 
 // Smoke: about a minute on two cores. Full: ten. Nightly: an hour at most.
-inline constexpr TierSizes kTiers[] = {{"smoke", 2, 2, 60, 60}, {"full", 3, 2, 200}, {"nightly", 4, 4, 200}};
+inline constexpr TierSizes kTiers[] = {{"smoke", 2, 2, 1, 60, 60}, {"full", 3, 2, 2, 200}, {"nightly", 4, 4, 3, 200}};
 
 inline const TierSizes& SizesOf(Tier tier) { return kTiers[static_cast<int>(tier)]; }
 

@@ -229,6 +229,20 @@ int64_t ModelSpec::positions() const { return is_exact() ? exact().positions : r
 
 int64_t ModelSpec::vocab() const { return is_exact() ? exact().vocab : real().vocab; }
 
+int64_t ModelSpec::heads() const { return is_exact() ? exact().heads : real().heads; }
+
+int64_t ModelSpec::kv_heads() const {
+  switch (kind()) {
+    case Family::kExact:
+      return exact().kv_heads;
+    case Family::kLlama:
+      return llama().kv_heads;
+    case Family::kGpt2:
+      break;
+  }
+  return heads();
+}
+
 void Validate(const ModelSpec& spec) {
   if (spec.is_exact()) return ValidateExact(spec.exact());
   ValidateReal(spec.real());

@@ -99,6 +99,9 @@ class ModelSpec {
 
   int64_t positions() const;
   int64_t vocab() const;
+  bool has_dropout() const { return is_exact() ? exact().dropout : real().dropout > 0; }
+  int64_t heads() const;
+  int64_t kv_heads() const;  // those of the family, or heads()
   bool has_tied_head() const { return kind() == Family::kGpt2 && gpt2().tied_head; }
   bool has_unequal_lengths() const { return kind() == Family::kLlama && llama().unequal_lengths; }
 

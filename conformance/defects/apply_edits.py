@@ -12,7 +12,8 @@ An edit file (several blocks of file/kind/original/replacement if a defect needs
   id: G1
   title: a later micro-batch overwrites the accumulated gradient
   expect: gradient, exact: step 0, with three micro-batches, tensor layers.1.mlp.down
-  family: exact                                  the cases it is tried on: exact (also where left out), gpt2, or gpt2/bias
+  family: exact                                  the cases it is tried on: exact (also where left out), gpt2, gpt2/bias or
+                                                 llama
   hypothesis: repeated_micro_batch               what the diagnosis must find, where one can be found
 
   file: optimized/partition/accumulate.cc
@@ -43,7 +44,7 @@ Defect = collections.namedtuple("Defect", "id title expect family hypothesis pat
 
 HEAD_FIELDS = ("id", "title", "expect")
 OPTIONAL_FIELDS = ("family", "hypothesis")
-FAMILIES = ("exact", "gpt2", "gpt2/bias")  # runner/plan.h, DefectCases
+FAMILIES = ("exact", "gpt2", "gpt2/bias", "llama")  # runner/plan.h, DefectCases
 # conformance/diagnosis/hypothesis.cc
 HYPOTHESES = ("not_finite", "late_weight", "not_updated", "missing_reduction", "missing_rank", "repeated_rank", "dropped_micro_batch",
               "repeated_micro_batch", "factor_ranks", "factor_accumulation", "factor_both", "sign_flipped", "mean_of_means",

@@ -38,7 +38,7 @@ apply_edits = load(HERE.parent / "defects" / "apply_edits.py")
 SPARE = 1.15  # share of mutants that are compiled, of those that are wanted
 
 ROOT_LIBRARY = "//optimized/engine:main_library"
-FAMILY_ROOTS = {"exact": "optimized/model/exact_model.cc", "gpt2": "optimized/model/gpt2_model.cc"}
+FAMILY_ROOTS = {family: "optimized/model/%s_model.cc" % family for family in ("exact", "gpt2", "llama")}
 
 
 def engine_sources(workspace):
@@ -77,12 +77,12 @@ def reached(workspace, root, sources):
 
 
 def families(workspace, sources):
-    """{file: family}: "exact" or "gpt2" where only that model uses the file, else "any"."""
+    """{file: family}: "exact", "gpt2" or "llama" where only that model uses the file, else "any"."""
     uses = {family: reached(workspace, root, sources) for family, root in FAMILY_ROOTS.items()}
     of = {}
     for file in sources:
         users = [family for family in uses if file in uses[family]]
-        others = set(sources) - uses["exact"] - uses["gpt2"]
+        others = set(sources).difference(*uses.values())
         direct = any(file in includes_of(workspace, other, sources) and not other.startswith("optimized/model/") for other in others)
         of[file] = users[0] if len(users) == 1 and (file in FAMILY_ROOTS.values() or not direct) else "any"
     return of

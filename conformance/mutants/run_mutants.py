@@ -45,8 +45,8 @@ spec.loader.exec_module(mutant_list)
 
 # Of a stage: its name in the results, the family of its cases, and how many of them (0: all).
 Stage = collections.namedtuple("Stage", "name family cases")
-STAGES = (Stage("exact-first", "exact", 2), Stage("gpt2-first", "gpt2", 1), Stage("exact", "exact", 0), Stage("gpt2", "gpt2", 0),
-          Stage("describe", "", 0))
+STAGES = (Stage("exact-first", "exact", 2), Stage("gpt2-first", "gpt2", 1), Stage("llama-first", "llama", 1),
+          Stage("exact", "exact", 0), Stage("gpt2", "gpt2", 0), Stage("llama", "llama", 0), Stage("describe", "", 0))
 NOTES = ("equivalent", "guard", "hole")
 TIMEOUT_FACTOR = 5
 MAX_MEMORY_BYTES = 6 << 30  # a mutant may ask for all there is

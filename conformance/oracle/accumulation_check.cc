@@ -119,7 +119,7 @@ BitCount CountBits(Sights sights, size_t tensor) {
 std::vector<size_t> TensorsWithManyShares(const contract::ModelSpec& model) {
   std::vector<size_t> tensors;
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
-    const bool is_by_token = parameter.name == "embed.weight" && !model.gpt2().tied_head;
+    const bool is_by_token = parameter.name == "embed.weight" && !model.has_tied_head();
     if (parameter.frozen || is_by_token || parameter.name == "pos.weight" || parameter.name == "unused.weight")
       continue;
     tensors.push_back(static_cast<size_t>(parameter.tensor_id));

@@ -41,12 +41,38 @@ int64_t OfGpt2(const contract::Gpt2Spec& model, int64_t n, int64_t s) {
   return scratch + streams + head + model.layers * (attention + mlp) + masks;
 }
 
+int64_t OfLlama(const contract::LlamaSpec& model, int64_t n, int64_t s) {
+  const int64_t d = model.width;
+  const int64_t e = model.kv_width();
+  const int64_t f = model.hidden;
+  const int64_t scores = model.heads * model.positions;  // of a token
+  const int64_t row_statistics = kF32Bytes * n;          // deviation
+  const bool dropout = model.dropout > 0;
+  const int64_t scratch = s * n * (3 * d + 2 * e + 2 * f + scores) + kF32Bytes * n * (d + scores);
+  const int64_t angles = kF32Bytes * model.positions * model.head_width();
+  const int64_t streams = s * n * d * (2 * model.layers + 2);
+  const int64_t logits = kF32Bytes * n * model.vocab + (s < kF32Bytes ? s * n * model.vocab : 0);
+  const int64_t head = 2 * s * n * d + row_statistics + logits;
+  const int64_t attention = s * n * (3 * d + 2 * e + scores + (dropout ? scores : 0)) + row_statistics;
+  const int64_t mlp = s * n * (d + 3 * f) + row_statistics;
+  const int64_t masks = dropout ? n * d + model.layers * n * (scores + 2 * d) : 0;
+  return scratch + angles + streams + head + model.layers * (attention + mlp) + masks;
+}
+
 }  // namespace
 
 int64_t ActivationBytes(const contract::ModelSpec& model, const contract::RunConfig& config) {
   const int64_t tokens = config.micro_batch_size * model.positions();
   const int64_t storage_bytes = contract::SizeBytes(config.storage);
-  return model.is_exact() ? OfExact(model.exact(), tokens, storage_bytes) : OfGpt2(model.gpt2(), tokens, storage_bytes);
+  switch (model.kind()) {
+    case contract::Family::kExact:
+      return OfExact(model.exact(), tokens, storage_bytes);
+    case contract::Family::kGpt2:
+      return OfGpt2(model.gpt2(), tokens, storage_bytes);
+    case contract::Family::kLlama:
+      return OfLlama(model.llama(), tokens, storage_bytes);
+  }
+  return 0;
 }
 
 }  // namespace plumbline::conformance

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/oracle/testing/example_gpt2.h"
+#include "conformance/oracle/testing/example_llama.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -78,6 +79,42 @@ TEST(ActivationBytes, OfGpt2GrowWithEachLayerAndIgnoreWhatIsFrozenOrUntied) {
   spec.model.gpt2().tied_head = false;
   spec.model.gpt2().unused = true;
   EXPECT_EQ(ActivationBytes(spec.model, spec.config), 10 * (656 + 2 * (32 + 128 + 80)));
+}
+
+// One layer, width 12, three heads of 4 channels, one key head: key/value width 4; 5 positions, hidden 7, vocabulary
+// 11; 10 tokens, and 5 x 4 angles' cosines and sines. fp32, bytes of a token: scratch 4 (36 + 8 + 14 + 15) + 4 (12 +
+// 15) = 400, streams 4 * 12 * 4 = 192, head 96 + 4 + 44 = 144, attention 4 (36 + 8 + 15) + 4 = 240, MLP 4 (12 + 21) + 4
+// = 136: together 1112.
+TEST(ActivationBytes, OfLlamaAreTheSumByHand) {
+  contract::RunConfig config;
+  config.micro_batch_size = 2;
+  EXPECT_EQ(ActivationBytes(ExampleLlama(), config), 10 * 1112 + 80);
+  // Scratch 146 + 108, streams 96, head 48 + 4 + 44 and 22 for the gradient of the logits, attention 122, MLP 70.
+  config.storage = contract::DType::kBF16;
+  EXPECT_EQ(ActivationBytes(ExampleLlama(), config), 10 * (254 + 96 + 118 + 122 + 70) + 80);
+}
+
+TEST(ActivationBytes, OfLlamaWithDropoutKeepMasksAndDroppedProbabilities) {
+  contract::RunConfig config;
+  config.micro_batch_size = 2;
+  contract::LlamaSpec model = ExampleLlama();
+  model.dropout = 0.25;  // masks: 12 of the embedding; of the layer 15 + 24; probabilities 4 * 15
+  EXPECT_EQ(ActivationBytes(model, config), 10 * (1112 + 12 + 39 + 60) + 80);
+}
+
+TEST(ActivationBytes, OfLlamaGrowWithLayersAndKeyHeadsAndIgnoreLengths) {
+  contract::RunConfig config;
+  config.micro_batch_size = 2;
+  contract::LlamaSpec model = ExampleLlama();
+  model.layers = 3;
+  EXPECT_EQ(ActivationBytes(model, config), 10 * (1112 + 2 * (96 + 240 + 136)) + 80);
+  model.layers = 1;
+  model.kv_heads = 3;  // 8 channels more of a key and of a value, in scratch and in the layer
+  EXPECT_EQ(ActivationBytes(model, config), 10 * (1112 + 4 * 16 + 4 * 16) + 80);
+  model.kv_heads = 1;
+  model.unequal_lengths = true;
+  model.unused = true;
+  EXPECT_EQ(ActivationBytes(model, config), 10 * 1112 + 80);
 }
 
 }  // namespace

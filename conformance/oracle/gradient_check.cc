@@ -172,9 +172,12 @@ Measured Measure(const std::vector<GradientRegion>& regions, const Yardstick& ya
       }
       errors_of(regions.size()).push_back(WholeError(regions, truth, errors));
     };
-    add(yardstick.plain[s], [&](size_t r) -> auto& { return measured.histories[r].plain; });
-    add(yardstick.other_plain[s], [&](size_t r) -> auto& { return measured.histories[r].other_plain; });
-    add(candidate[s], [&](size_t r) -> auto& { return measured.candidate[r]; });
+    add(
+        yardstick.plain[s], [&](size_t r) -> auto& { return measured.histories[r].plain; });
+    add(
+        yardstick.other_plain[s], [&](size_t r) -> auto& { return measured.histories[r].other_plain; });
+    add(
+        candidate[s], [&](size_t r) -> auto& { return measured.candidate[r]; });
   }
   for (size_t s = 0; s < candidate.size(); ++s) {
     for (size_t r = 0; r < regions.size(); ++r) {
@@ -366,10 +369,17 @@ RealResult Ended(CheckOutcome outcome, const std::string& detail) {
   return {{"gradient", outcome, 0, detail}, std::nullopt};
 }
 
+// Outputs of the widest matrices that read one vector: its gradient is a sum over all of them. Query, key and value are
+// one matrix of family gpt2 and three of llama, as gate and up are two.
+int64_t WidestReaders(const contract::ModelSpec& model) {
+  if (model.kind() == contract::Family::kGpt2) return std::max(3 * model.real().width, model.real().hidden);
+  return std::max(model.llama().width + 2 * model.llama().kv_width(), 2 * model.llama().hidden);
+}
+
 // Terms of the longest sum of a step: rows of the batch (about half of its tokens have a loss weight), channels, or the
 // vocabulary.
-int64_t LongestSum(const contract::Gpt2Spec& model, Sights sights) {
-  int64_t longest = std::max({3 * model.width, model.hidden, model.vocab});
+int64_t LongestSum(const contract::ModelSpec& model, Sights sights) {
+  int64_t longest = std::max(WidestReaders(model), model.vocab());
   for (const StepSight& sight : sights) longest = std::max(longest, 2 * sight.tokens);
   return longest;
 }
@@ -407,7 +417,7 @@ RealResult CheckGradients(const contract::ModelSpec& model, const Yardstick& yar
   }
   const Measured measured = Measure(regions, yardstick, truths, candidate);
   const contract::DType storage = candidate.front().storage;
-  const double spread = EngineSpread(storage, LongestSum(model.gpt2(), truth));
+  const double spread = EngineSpread(storage, LongestSum(model, truth));
   return Comparison(model, regions, candidate, measured, RegionLimits(measured.histories, storage, spread)).Run();
 }
 

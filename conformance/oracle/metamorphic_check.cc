@@ -178,7 +178,7 @@ struct LargestByHead {
 
 // How far a logit or score may be off, in units of the sum of the magnitudes of its terms: the sums of the forward pass
 // before it, of each layer positions, width and hidden, and its own of width.
-double ForwardTolerance(const contract::Gpt2Spec& model) {
+double ForwardTolerance(const contract::RealSpec& model) {
   const int64_t lengths = model.layers * (model.positions + model.width + model.hidden) + model.width;
   return 2 * kUnitRoundoff * static_cast<double>(lengths);
 }
@@ -240,7 +240,7 @@ RealResult CheckSplitRuns(const contract::ModelSpec& model, const RunDigest& who
 RealResult CheckNearSteps(const std::string& relation, const contract::ModelSpec& model, int64_t batch,
                           const StepSight& whole, const StepSight& variant) {
   Comparison comparison(relation, model);
-  const double tolerance = SumTolerance(model.gpt2(), batch, kUnitRoundoff);
+  const double tolerance = SumTolerance(model.real(), batch, kUnitRoundoff);
   const double largest = LargestGradient(whole);
   comparison.set_step(whole.step);
   comparison.CompareNumber("tokens", static_cast<double>(whole.tokens), static_cast<double>(variant.tokens), 0);
@@ -253,7 +253,7 @@ RealResult CheckNearSteps(const std::string& relation, const contract::ModelSpec
 RealResult CheckSplitSteps(const contract::ModelSpec& model, int64_t batch, const StepSight& whole,
                            const StepSight& first, const StepSight& second) {
   Comparison comparison("split", model);
-  const double tolerance = SumTolerance(model.gpt2(), batch, kUnitRoundoff);
+  const double tolerance = SumTolerance(model.real(), batch, kUnitRoundoff);
   const auto n1 = static_cast<double>(first.tokens), n2 = static_cast<double>(second.tokens), n = n1 + n2;
   const double one = n1 / n * LargestGradient(first);
   const double two = n2 / n * LargestGradient(second);
@@ -296,9 +296,9 @@ RealResult CheckScaledSteps(const contract::ModelSpec& model, const std::vector<
 RealResult CheckShiftedSteps(const std::string& relation, const contract::ModelSpec& model, int64_t batch,
                              const Shift& shift, const StepSight& whole, const StepSight& shifted) {
   Comparison comparison(relation, model);
-  const double of_sums = SumTolerance(model.gpt2(), batch, kUnitRoundoff);
+  const double of_sums = SumTolerance(model.real(), batch, kUnitRoundoff);
   // A probability changes by at most 2 d of itself where no number of its softmax changes by more than d.
-  const double of_shift = 2 * ForwardTolerance(model.gpt2()) * shift.largest;
+  const double of_shift = 2 * ForwardTolerance(model.real()) * shift.largest;
   const LargestByHead largest(model, whole);
   comparison.set_step(whole.step);
   comparison.CompareNumber("tokens", static_cast<double>(whole.tokens), static_cast<double>(shifted.tokens), 0);

@@ -121,16 +121,16 @@ double LargestGradient(const StepSight& sight) {
   return largest;
 }
 
-double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_roundoff) {
+double SumTolerance(const contract::RealSpec& model, int64_t batch, double unit_roundoff) {
   const int64_t lengths = batch * model.positions + model.width + model.hidden + model.vocab;
   return 2 * unit_roundoff * static_cast<double>(model.layers * lengths);
 }
 
-double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch) { return SumTolerance(model, batch, 0x1p-53); }
+double TruthTolerance(const contract::RealSpec& model, int64_t batch) { return SumTolerance(model, batch, 0x1p-53); }
 
 RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
                       std::span<const StepSight> witness) {
-  TruthChecker checker(TruthTolerance(model.gpt2(), batch));
+  TruthChecker checker(TruthTolerance(model.real(), batch));
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
   if (witness.size() < reference.size()) {
     checker.SameCount(reference[witness.size()].step, "steps", "", "the witness", std::ssize(witness),

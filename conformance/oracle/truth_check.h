@@ -16,10 +16,10 @@ namespace plumbline::conformance {
 // How far two sums of the same numbers may differ, in units of the largest, at unit roundoff u: n sums of n terms each
 // lead to at most 2 n u to first order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2).
 // n is taken as layers x (tokens of the batch + width + hidden + vocabulary): the lengths of all sums on a path.
-double SumTolerance(const contract::Gpt2Spec& model, int64_t batch, double unit_roundoff);
+double SumTolerance(const contract::RealSpec& model, int64_t batch, double unit_roundoff);
 
 // That of fp64.
-double TruthTolerance(const contract::Gpt2Spec& model, int64_t batch);
+double TruthTolerance(const contract::RealSpec& model, int64_t batch);
 
 // The unit of these: the largest absolute value in the gradient of the step. NaN is passed by.
 double LargestGradient(const StepSight& sight);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "conformance/oracle/testing/example_gpt2.h"
+#include "conformance/oracle/testing/example_llama.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -52,7 +53,17 @@ TEST(UnitsOf, Gpt2NeverUseTheUnusedParameter) {
   EXPECT_EQ(UnitsOf(spec.model).reads.back(), Units{17});
 }
 
-TEST(UnitsOf, ReadEveryParameterOfEitherFamily) {
+TEST(UnitsOf, LlamaReadTheLastNormWithTheHeadAndNoPositions) {
+  contract::LlamaSpec model = ExampleLlama();
+  const Units layer = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_EQ(UnitsOf(model).reads, (std::vector<Units>{{0}, layer, {10, 11}}));
+  EXPECT_EQ(UnitsOf(model).uses, (Units{0, 1, 2, 2, 1}));
+  model.unused = true;
+  EXPECT_EQ(UnitsOf(model).reads.back(), Units{12});
+  EXPECT_EQ(UnitsOf(model).uses, (Units{0, 1, 2, 2, 1}));
+}
+
+TEST(UnitsOf, ReadEveryParameterOfEachFamily) {
   for (int64_t layers : {1, 2, 5}) {
     contract::Case gpt2 = ExampleGpt2(1, 3);
     gpt2.model.gpt2().layers = layers;
@@ -61,7 +72,10 @@ TEST(UnitsOf, ReadEveryParameterOfEitherFamily) {
     untied.model.gpt2().tied_head = false;
     contract::Case exact = ExampleCase(1);
     exact.model.exact().layers = layers;
-    for (const contract::ModelSpec& model : {gpt2.model, untied.model, exact.model}) {
+    contract::LlamaSpec llama = ExampleLlama();
+    llama.layers = layers;
+    llama.unused = true;
+    for (const contract::ModelSpec& model : {gpt2.model, untied.model, exact.model, contract::ModelSpec(llama)}) {
       std::set<size_t> read;
       for (const Units& unit : UnitsOf(model).reads) read.insert(unit.begin(), unit.end());
       EXPECT_EQ(read.size(), contract::Parameters(model).size());

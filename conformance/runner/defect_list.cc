@@ -7,6 +7,7 @@
 
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
+#include "conformance/contract/model_spec.h"
 #include "conformance/contract/split.h"
 #include "conformance/defects/switch.h"
 
@@ -17,6 +18,11 @@ ListedDefect Listed(std::string_view id, std::string_view title, std::string_vie
                     std::string_view hypothesis) {
   return {std::string(id),     std::string(title),      std::string(family),
           std::string(expect), std::string(hypothesis), ExpectedChecks(expect)};
+}
+
+bool IsFamily(const std::string& word) {
+  return std::find(std::begin(contract::kFamilyNames), std::end(contract::kFamilyNames), word) !=
+         std::end(contract::kFamilyNames);
 }
 
 }  // namespace
@@ -51,11 +57,11 @@ std::vector<ListedDefect> ReadDefectList(const std::filesystem::path& path) {
     ++number;
     if (line.empty()) continue;
     const std::vector<std::string> fields = contract::Split(line, '\t');
-    const bool is_one = fields.size() == 4 && !fields[0].empty() && (fields[3] == "exact" || fields[3] == "gpt2");
+    const bool is_one = fields.size() == 4 && !fields[0].empty() && IsFamily(fields[3]);
     if (!is_one) {
       contract::Fail(contract::ErrorCode::kInvalidArgument,
                      path.string() + ":" + std::to_string(number) +
-                         ": not `id TAB title TAB expect TAB family` with family exact or gpt2");
+                         ": not `id TAB title TAB expect TAB family` with family exact, gpt2 or llama");
     }
     listed.push_back(Listed(fields[0], fields[1], fields[2], fields[3], ""));
   }

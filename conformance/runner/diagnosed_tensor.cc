@@ -73,7 +73,7 @@ TensorState Diagnosis::InitialState(size_t tensor) const {
     const auto state = contract::MakeInitialState(model_.exact(), spec().config.optimizer, spec().seed);
     return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), {}};
   }
-  const auto state = contract::MakeInitialRealState(model_.gpt2(), spec().config, spec().seed);
+  const auto state = contract::MakeInitialRealState(model_, spec().config, spec().seed);
   return {ToDouble(state[tensor].master), ToDouble(state[tensor].moment), ToDouble(state[tensor].second_moment)};
 }
 

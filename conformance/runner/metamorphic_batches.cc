@@ -206,6 +206,21 @@ std::optional<std::array<Batches, 2>> SplitBatches(const Batches& batches, const
   return std::nullopt;
 }
 
+Batches PaddedBatches(const Batches& batches, int64_t vocab) {
+  Batches padded = batches;
+  for (auto array : {&Batches::tokens, &Batches::labels}) {
+    ForEachStep(batches, [&](int64_t step) {
+      for (int64_t sample = 0; sample < batches.batch; ++sample) {
+        for (int64_t t = batches.Length(step, sample); t < batches.positions; ++t) {
+          int32_t& value = (padded.*array)[static_cast<size_t>(batches.Index(step, sample, t))];
+          value = static_cast<int32_t>((value + 1) % vocab);
+        }
+      }
+    });
+  }
+  return padded;
+}
+
 int64_t NumWeighted(const Batches& batches) {
   int64_t count = 0;
   for (int64_t sample = 0; sample < batches.batch; ++sample) count += NumWeightedOf(batches, sample);

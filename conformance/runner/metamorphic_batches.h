@@ -33,6 +33,9 @@ std::optional<std::array<contract::Batches, 2>> SplitBatches(const contract::Bat
                                                              const contract::RunConfig& config, bool is_exact,
                                                              uint64_t seed);
 
+// Behind the end of each sample every token and label is the next one of the vocabulary.
+contract::Batches PaddedBatches(const contract::Batches& batches, int64_t vocab);
+
 // Weighted tokens of the first step.
 int64_t NumWeighted(const contract::Batches& batches);
 

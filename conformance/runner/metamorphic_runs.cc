@@ -50,10 +50,10 @@ void AddSplit(const Case& whole, const Batches& batches, MetamorphicRuns& made) 
 }
 
 void AddScaled(const Case& whole, MetamorphicRuns& made) {
-  made.exponents = RescalingOf(whole.model.gpt2());
+  made.exponents = RescalingOf(whole.model);
   Case scaled = Variant(whole, "scaled");
-  scaled.model = RescaledModel(whole.model.gpt2());
-  RealStart start{contract::MakeInitialRealState(whole.model.gpt2(), whole.config, whole.seed)};
+  scaled.model = RescaledModel(whole.model);
+  RealStart start{contract::MakeInitialRealState(whole.model, whole.config, whole.seed)};
   Rescale(made.exponents, start.state);
   made.runs.push_back({std::move(scaled), std::make_shared<const RealStart>(std::move(start))});
 }
@@ -69,10 +69,15 @@ void AddAccumulated(const Case& whole, MetamorphicRuns& made) {
   made.runs.push_back({std::move(variant)});
 }
 
+void AddPadded(const Case& whole, const Batches& batches, MetamorphicRuns& made) {
+  Batches padded = PaddedBatches(batches, whole.model.vocab());
+  if (padded.tokens == batches.tokens) made.nothing_changed = "no sample has padding";
+  made.runs.push_back(WithBatches(whole, "padded", std::move(padded)));
+}
+
 template <typename ShiftedBy>
 void AddShifted(const Case& whole, const std::string& name, ShiftedBy shifted_by, MetamorphicRuns& made) {
-  ShiftedStarts starts =
-      shifted_by(whole.model.gpt2(), contract::MakeInitialRealState(whole.model.gpt2(), whole.config, whole.seed));
+  ShiftedStarts starts = shifted_by(whole.model, contract::MakeInitialRealState(whole.model, whole.config, whole.seed));
   made.shift = starts.shift;
   made.runs.front().start = std::make_shared<const RealStart>(RealStart{std::move(starts.whole)});
   made.runs.push_back({Variant(whole, name), std::make_shared<const RealStart>(RealStart{std::move(starts.shifted)})});
@@ -106,6 +111,9 @@ MetamorphicRuns MakeMetamorphicRuns(MetamorphicRelation relation, const Case& wh
       break;
     case MetamorphicRelation::kShiftedScores:
       AddShifted(spec, "shifted", ShiftedScores, made);
+      break;
+    case MetamorphicRelation::kPadded:
+      AddPadded(spec, batches, made);
       break;
   }
   return made;

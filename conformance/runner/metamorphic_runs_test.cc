@@ -115,8 +115,7 @@ TEST(PermutedRelabelledAndSplit, SayThatNothingChangedWithOneRankMicroBatchAndSa
 TEST(Shifted, BeginsBothRunsAtStatesOfTheirOwnAndKnowsTheShift) {
   for (MetamorphicRelation relation : {MetamorphicRelation::kShiftedLogits, MetamorphicRelation::kShiftedScores}) {
     for (const Entry& entry : Entries(relation)) {
-      const auto initial =
-          contract::MakeInitialRealState(entry.whole.model.gpt2(), entry.whole.config, entry.whole.seed);
+      const auto initial = contract::MakeInitialRealState(entry.whole.model, entry.whole.config, entry.whole.seed);
       const auto differs = [](const auto& one, const auto& other) {
         int64_t tensors = 0;
         for (size_t i = 0; i < one.size(); ++i) tensors += one[i].master != other[i].master;
@@ -124,7 +123,7 @@ TEST(Shifted, BeginsBothRunsAtStatesOfTheirOwnAndKnowsTheShift) {
       };
       ASSERT_TRUE(entry.made.runs[0].start && entry.made.runs[1].start) << entry.whole.id;
       const auto &whole = entry.made.runs[0].start->state, &shifted = entry.made.runs[1].start->state;
-      const int64_t changed = relation == MetamorphicRelation::kShiftedLogits ? 1 : entry.whole.model.gpt2().layers;
+      const int64_t changed = relation == MetamorphicRelation::kShiftedLogits ? 1 : entry.whole.model.real().layers;
       EXPECT_EQ(differs(initial, whole), changed) << entry.whole.id;
       EXPECT_EQ(differs(whole, shifted), changed) << entry.whole.id;
       EXPECT_GT(entry.made.shift.largest, 100) << entry.whole.id;
@@ -137,18 +136,22 @@ TEST(Shifted, BeginsBothRunsAtStatesOfTheirOwnAndKnowsTheShift) {
   }
 }
 
+// The exponent of a column of a parameter.
+int ExponentOf(const Entry& entry, const std::string& name, int64_t column = 0) {
+  const auto parameters = contract::Parameters(entry.whole.model);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].name == name) return entry.made.exponents[i][static_cast<size_t>(column)];
+  }
+  ADD_FAILURE() << name;
+  return 0;
+}
+
 // Along every path of the model the powers of two cancel: products sum their exponents.
-TEST(RescaledWeights, CancelInEveryProduct) {
+TEST(RescaledWeights, CancelInEveryProductOfGpt2) {
   for (const Entry& entry : Entries(MetamorphicRelation::kScaled)) {
+    if (entry.whole.model.kind() != contract::Family::kGpt2) continue;
     const contract::Gpt2Spec& model = entry.whole.model.gpt2();
-    const auto parameters = contract::Parameters(entry.whole.model);
-    const auto of = [&](const std::string& name, int64_t column = 0) {
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        if (parameters[i].name == name) return entry.made.exponents[i][static_cast<size_t>(column)];
-      }
-      ADD_FAILURE() << name;
-      return 0;
-    };
+    const auto of = [&](const std::string& name, int64_t column = 0) { return ExponentOf(entry, name, column); };
     const int stream = of("embed.weight");
     EXPECT_NE(stream, 0);
     EXPECT_EQ(of("pos.weight"), stream);
@@ -174,9 +177,62 @@ TEST(RescaledWeights, CancelInEveryProduct) {
   }
 }
 
+TEST(RescaledWeights, CancelInEveryProductOfLlama) {
+  int64_t num_seen = 0;
+  for (const Entry& entry : Entries(MetamorphicRelation::kScaled)) {
+    if (entry.whole.model.kind() != contract::Family::kLlama) continue;
+    ++num_seen;
+    const contract::LlamaSpec& model = entry.whole.model.llama();
+    const auto of = [&](const std::string& name) { return ExponentOf(entry, name); };
+    const int stream = of("embed.weight");
+    EXPECT_NE(stream, 0);
+    EXPECT_EQ(entry.made.runs[1].spec.model.llama().norm_epsilon, std::ldexp(model.norm_epsilon, 2 * stream));
+    for (int64_t l = 0; l < model.layers; ++l) {
+      const std::string layer = "layers." + std::to_string(l) + ".";
+      const int attention = of(layer + "norm1.weight"), mlp = of(layer + "norm2.weight");
+      const int query = attention + of(layer + "attn.q.weight"), key = attention + of(layer + "attn.k.weight");
+      const int value = attention + of(layer + "attn.v.weight");
+      EXPECT_EQ(query + key, 0) << "scores stay";
+      EXPECT_NE(query, 0);
+      EXPECT_EQ(value + of(layer + "attn.out.weight"), stream);
+      EXPECT_EQ(mlp + of(layer + "mlp.gate.weight"), 0) << "silu is not linear";
+      EXPECT_NE(mlp + of(layer + "mlp.up.weight"), 0);
+      EXPECT_EQ(mlp + of(layer + "mlp.up.weight") + of(layer + "mlp.down.weight"), stream);
+    }
+    EXPECT_EQ(of("norm.weight") + of("head.weight"), 0) << "logits stay";
+  }
+  EXPECT_GT(num_seen, 0);
+}
+
+TEST(Padded, ChangesEveryTokenAndLabelBehindTheEndsAndNothingElse) {
+  for (const Entry& entry : Entries(MetamorphicRelation::kPadded)) {
+    const Batches &whole = entry.batches, &padded = *entry.made.runs[1].batches;
+    EXPECT_EQ(padded.lengths, whole.lengths);
+    EXPECT_EQ(padded.loss_weights, whole.loss_weights);
+    int64_t changed = 0;
+    for (int64_t sample = 0; sample < whole.batch; ++sample) {
+      for (int64_t t = 0; t < whole.positions; ++t) {
+        const auto at = static_cast<size_t>(whole.Index(0, sample, t));
+        const bool is_padding = t >= whole.Length(0, sample);
+        EXPECT_EQ(padded.tokens[at] != whole.tokens[at], is_padding) << sample << " " << t;
+        EXPECT_EQ(padded.labels[at] != whole.labels[at], is_padding) << sample << " " << t;
+        EXPECT_TRUE(padded.tokens[at] >= 0 && padded.tokens[at] < entry.whole.model.vocab());
+        changed += is_padding;
+      }
+    }
+    EXPECT_GT(changed, 0);
+  }
+}
+
+TEST(Padded, SaysThatNothingChangedWithoutPadding) {
+  Case whole = Entries(MetamorphicRelation::kPadded).front().whole;
+  whole.model.llama().unequal_lengths = false;
+  EXPECT_NE(MakeMetamorphicRuns(MetamorphicRelation::kPadded, whole, BatchesOf(whole)).nothing_changed, "");
+}
+
 TEST(RescaledWeights, MultipliesEachElementOfTheInitialState) {
   for (const Entry& entry : Entries(MetamorphicRelation::kScaled)) {
-    const auto before = contract::MakeInitialRealState(entry.whole.model.gpt2(), entry.whole.config, entry.whole.seed);
+    const auto before = contract::MakeInitialRealState(entry.whole.model, entry.whole.config, entry.whole.seed);
     const auto& after = entry.made.runs[1].start->state;
     ASSERT_EQ(after.size(), before.size());
     int64_t changed = 0;

@@ -25,7 +25,7 @@ void ReplaceExact(contract::CaseData& data) {
 // Those of another seed, and moments of the same size.
 void ReplaceReal(contract::CaseData& data) {
   const uint64_t other_seed = ~data.spec.seed;
-  data.real_state = contract::MakeInitialRealState(data.spec.model.gpt2(), data.spec.config, other_seed);
+  data.real_state = contract::MakeInitialRealState(data.spec.model, data.spec.config, other_seed);
   if (contract::HasNormHistory(data.spec.config)) data.norm_history = {data.norm_history.count + 1, 0.5, 0.25};
   for (contract::RealParameterState& entry : data.real_state) {
     std::copy_n(entry.master.begin(), entry.moment.size(), entry.moment.begin());

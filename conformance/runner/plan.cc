@@ -11,6 +11,7 @@
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/cases/layouts.h"
+#include "conformance/cases/llama_cases.h"
 #include "conformance/cases/lone_case.h"
 #include "conformance/contract/digest.h"
 #include "conformance/contract/error.h"
@@ -28,6 +29,7 @@ const CaseList& LayoutsOf() {
     CaseList all = ExactCases(kTier);
     Append(all, Gpt2Cases(kTier));
     Append(all, BiasCases(kTier));
+    Append(all, LlamaCases(kTier));
     return all;
   }();
   return list;
@@ -196,10 +198,10 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   if (spec.config.data_degree > description.max_data_degree) {
     return "the engine's max_data_degree is " + std::to_string(description.max_data_degree);
   }
-  const bool dropout = spec.model.is_exact() ? spec.model.exact().dropout : spec.model.gpt2().dropout > 0;
-  if (dropout && !description.Has("dropout")) return lacks("feature dropout");
-  const bool grouped = spec.model.is_exact() && spec.model.exact().heads != spec.model.exact().kv_heads;
+  if (spec.model.has_dropout() && !description.Has("dropout")) return lacks("feature dropout");
+  const bool grouped = spec.model.heads() != spec.model.kv_heads();
   if (grouped && !description.Has("grouped_heads")) return lacks("feature grouped_heads");
+  if (spec.model.has_unequal_lengths() && !description.Has("unequal_lengths")) return lacks("feature unequal_lengths");
   if (spec.config.accumulation_steps > 1 && !description.Has("accumulation")) return lacks("feature accumulation");
   const contract::AdaptiveClipping::Kind clipping = spec.config.adaptive_clipping.kind;
   using Kind = contract::AdaptiveClipping::Kind;
@@ -228,7 +230,7 @@ std::vector<PlannedCase> DefectCases(const std::string& group, const PlanOptions
     chosen.push_back(
         {spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
   }
-  if (group != "gpt2") return chosen;
+  if (group != "gpt2" && group != "llama") return chosen;
   for (PlannedCase& entry : RelationCases(list, SoftmaxCases(list, layouts), options)) {
     chosen.push_back(std::move(entry));
   }

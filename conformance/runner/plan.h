@@ -67,9 +67,9 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
 // by its layout's id, which candidate and clean twin share; their folders differ.
 std::string FailureFolder(const PlannedCase& entry, const contract::Case& run);
 
-// Cases on which planted defects are tried: of a family ("exact", "gpt2"; conformance/cases/defect_layouts.h), or those
-// that exist for a small bias ("gpt2/bias"). To those of gpt2 belong the relations of softmaxes, since its other cases
-// have no large logits or scores. Problems are numbered as in MakePlan's list.
+// Cases on which planted defects are tried: of a family ("exact", "gpt2", "llama"; conformance/cases/defect_layouts.h),
+// or those that exist for a small bias ("gpt2/bias"). To those of gpt2 belong the relations of softmaxes, since its
+// other cases have no large logits or scores. Problems are numbered as in MakePlan's list.
 std::vector<PlannedCase> DefectCases(const std::string& group, const PlanOptions& options);
 
 }  // namespace plumbline::conformance

@@ -13,9 +13,7 @@ namespace {
 
 using contract::TensorKind;
 
-bool HasDropout(const contract::ModelSpec& model) {
-  return model.is_exact() ? model.exact().dropout : model.gpt2().dropout > 0;
-}
+bool HasDropout(const contract::ModelSpec& model) { return model.has_dropout(); }
 
 // The case for the reference: one rank, the whole batch at once, up to the step.
 contract::Case PlainCase(const contract::Case& spec, int64_t step) {

@@ -61,7 +61,7 @@ void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, cons
   losses_ = seen.run->Losses();
   for (const StepDigest& step : seen.run->steps) most_tokens_ = std::max(most_tokens_, step.tokens);
   std::vector<RealStart> starts(1);
-  starts.front().state = contract::MakeInitialRealState(spec_.model.gpt2(), spec_.config, spec_.seed);
+  starts.front().state = contract::MakeInitialRealState(spec_.model, spec_.config, spec_.seed);
   for (int64_t step : spec_.dump_steps) {
     const SightResult sight = SeeStep(spec_, out_dir, step);
     if (!sight.sight) {

@@ -20,21 +20,32 @@ constexpr int kValue = -2;  // taken away by attn.out
 int AttentionNorm(int64_t layer) { return layer % 2 == 0 ? 1 : -3; }
 int MlpNorm(int64_t layer) { return layer % 2 == 0 ? -2 : 1; }
 
+constexpr int kUp = 3;  // of llama's gated activation, which is linear in its second factor; taken away by mlp.down
+
+// "norm1.weight" of a parameter of a layer.
+struct NameInLayer {
+  int64_t layer = 0;
+  std::string name;
+};
+
+NameInLayer Parsed(const std::string& parameter) {
+  const std::string prefix = "layers.";
+  const size_t dot = parameter.find('.', prefix.size());
+  return {std::stoll(parameter.substr(prefix.size(), dot - prefix.size())), parameter.substr(dot + 1)};
+}
+
 std::vector<int> QkvParts(int64_t width, int of_input) {
   std::vector<int> columns;
   for (int part : {kQuery, -kQuery, kValue}) columns.insert(columns.end(), static_cast<size_t>(width), part - of_input);
   return columns;
 }
 
-std::vector<int> OfLayer(const contract::ParameterSpec& parameter, const contract::Gpt2Spec& model) {
-  const std::string prefix = "layers.";
-  const size_t dot = parameter.name.find('.', prefix.size());
-  const int64_t layer = std::stoll(parameter.name.substr(prefix.size(), dot - prefix.size()));
-  const std::string name = parameter.name.substr(dot + 1);
+std::vector<int> OfGpt2Layer(const contract::ParameterSpec& parameter) {
+  const auto [layer, name] = Parsed(parameter.name);
   const auto all = [&](int exponent) { return std::vector<int>(static_cast<size_t>(parameter.cols), exponent); };
   if (name.starts_with("norm1.")) return all(AttentionNorm(layer));
-  if (name == "attn.qkv.weight") return QkvParts(model.width, AttentionNorm(layer));
-  if (name == "attn.qkv.bias") return QkvParts(model.width, 0);
+  if (name == "attn.qkv.weight") return QkvParts(parameter.rows, AttentionNorm(layer));
+  if (name == "attn.qkv.bias") return QkvParts(parameter.cols / 3, 0);
   if (name == "attn.out.weight") return all(kResidual - kValue);
   if (name == "attn.out.bias") return all(kResidual);
   if (name.starts_with("norm2.")) return all(MlpNorm(layer));
@@ -44,15 +55,32 @@ std::vector<int> OfLayer(const contract::ParameterSpec& parameter, const contrac
   return all(kResidual);
 }
 
+// Turning pairs of channels is linear, and so is the sum over the query heads of a key.
+std::vector<int> OfLlamaLayer(const contract::ParameterSpec& parameter) {
+  const auto [layer, name] = Parsed(parameter.name);
+  const auto all = [&](int exponent) { return std::vector<int>(static_cast<size_t>(parameter.cols), exponent); };
+  if (name == "norm1.weight") return all(AttentionNorm(layer));
+  if (name == "attn.q.weight") return all(kQuery - AttentionNorm(layer));
+  if (name == "attn.k.weight") return all(-kQuery - AttentionNorm(layer));
+  if (name == "attn.v.weight") return all(kValue - AttentionNorm(layer));
+  if (name == "attn.out.weight") return all(kResidual - kValue);
+  if (name == "norm2.weight") return all(MlpNorm(layer));
+  if (name == "mlp.gate.weight") return all(-MlpNorm(layer));  // not linear: its input keeps its bits
+  if (name == "mlp.up.weight") return all(kUp - MlpNorm(layer));
+  contract::Check(name == "mlp.down.weight", "every parameter of a layer has an exponent");
+  return all(kResidual - kUp);
+}
+
 }  // namespace
 
-Exponents RescalingOf(const contract::Gpt2Spec& model) {
+Exponents RescalingOf(const contract::ModelSpec& model) {
   Exponents exponents;
-  const int head = model.tied_head ? kResidual : kHead;
+  const int head = model.has_tied_head() ? kResidual : kHead;
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
     const auto all = [&](int exponent) { return std::vector<int>(static_cast<size_t>(parameter.cols), exponent); };
     if (parameter.name.starts_with("layers.")) {
-      exponents.push_back(OfLayer(parameter, model));
+      const bool is_gpt2 = model.kind() == contract::Family::kGpt2;
+      exponents.push_back(is_gpt2 ? OfGpt2Layer(parameter) : OfLlamaLayer(parameter));
     } else if (parameter.name.starts_with("norm.")) {
       exponents.push_back(all(-head));
     } else if (parameter.name == "head.weight") {
@@ -68,8 +96,8 @@ Exponents RescalingOf(const contract::Gpt2Spec& model) {
   return exponents;
 }
 
-contract::Gpt2Spec RescaledModel(contract::Gpt2Spec model) {
-  model.norm_epsilon = std::ldexp(model.norm_epsilon, 2 * kResidual);
+contract::ModelSpec RescaledModel(contract::ModelSpec model) {
+  model.real().norm_epsilon = std::ldexp(model.real().norm_epsilon, 2 * kResidual);
   return model;
 }
 

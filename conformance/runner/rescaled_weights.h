@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same gpt2 written with other weights: every tensor times a power of two, such that these cancel in what the model
-// computes. In binary floating point each of its operations commutes with them as long as nothing underflows, so loss
-// and gradients are known to the last bit: the gradient of a weight times 2^e is times 2^-e. Pure.
+// The same model of a real family written with other weights: every tensor times a power of two, such that these cancel
+// in what the model computes. In binary floating point each of its operations commutes with them as long as nothing
+// underflows, so loss and gradients are known to the last bit: the gradient of a weight times 2^e is times 2^-e. Pure.
 #pragma once
 
 #include <vector>
@@ -14,10 +14,10 @@ namespace plumbline::conformance {
 // [canonical tensor][column]: the exponent of the power of two that weights are multiplied by.
 using Exponents = std::vector<std::vector<int>>;
 
-Exponents RescalingOf(const contract::Gpt2Spec& model);
+Exponents RescalingOf(const contract::ModelSpec& model);
 
 // The residual stream is scaled too, and so is what norms add to its variance.
-contract::Gpt2Spec RescaledModel(contract::Gpt2Spec model);
+contract::ModelSpec RescaledModel(contract::ModelSpec model);
 
 // Master weights only: moments do not enter a gradient.
 void Rescale(const Exponents& exponents, std::vector<contract::RealParameterState>& state);

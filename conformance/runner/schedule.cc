@@ -60,7 +60,7 @@ std::optional<contract::CaseData> MakeData(const contract::TokenSource& source, 
   if (plain.model.is_exact()) {
     data.state = contract::MakeInitialState(plain.model.exact(), plain.config.optimizer, plain.seed);
   } else {
-    data.real_state = contract::MakeInitialRealState(plain.model.gpt2(), plain.config, plain.seed);
+    data.real_state = contract::MakeInitialRealState(plain.model, plain.config, plain.seed);
   }
   return data;
 }

@@ -13,7 +13,7 @@
 namespace plumbline::conformance {
 namespace {
 
-using contract::Gpt2Spec;
+using contract::ModelSpec;
 using State = std::vector<contract::RealParameterState>;
 
 // Beyond the range of the exponential in fp32, whose logarithm is -104 to 88.73, wherever a logit was before.
@@ -27,7 +27,7 @@ constexpr float kQueryBias = 8;
 
 const double kLargestExponent = 128 * std::log(2.0);
 
-size_t IndexOf(const Gpt2Spec& model, const std::string& name) {
+size_t IndexOf(const ModelSpec& model, const std::string& name) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
   const auto found = std::find_if(parameters.begin(), parameters.end(),
                                   [&](const contract::ParameterSpec& parameter) { return parameter.name == name; });
@@ -35,18 +35,19 @@ size_t IndexOf(const Gpt2Spec& model, const std::string& name) {
   return static_cast<size_t>(found - parameters.begin());
 }
 
-const std::vector<float>& Values(const Gpt2Spec& model, const State& state, const std::string& name) {
+const std::vector<float>& Values(const ModelSpec& model, const State& state, const std::string& name) {
   return state[IndexOf(model, name)].master;
 }
 
 float OnGrid(double value) { return static_cast<float>(std::round(value / kGrid) * kGrid); }
 
 // The sum of the magnitudes of the terms of a norm's output times a vector: what is normalised has a square sum of at
-// most its width (Cauchy and Schwarz).
+// most its width (Cauchy and Schwarz). Norms of llama have no bias.
 class NormOutput {
  public:
-  NormOutput(const Gpt2Spec& model, const State& state, const std::string& norm)
-      : weight_(Values(model, state, norm + ".weight")), bias_(Values(model, state, norm + ".bias")) {}
+  NormOutput(const ModelSpec& model, const State& state, const std::string& norm)
+      : weight_(Values(model, state, norm + ".weight")),
+        bias_(model.kind() == contract::Family::kGpt2 ? &Values(model, state, norm + ".bias") : nullptr) {}
 
   // `factor_of`: the vector's element of an input column.
   template <typename FactorOf>
@@ -55,20 +56,20 @@ class NormOutput {
     for (size_t i = 0; i < weight_.size(); ++i) {
       const double factor = factor_of(i);
       squares += std::pow(double{weight_[i]} * factor, 2);
-      of_bias += std::abs(double{bias_[i]} * factor);
+      if (bias_ != nullptr) of_bias += std::abs(double{(*bias_)[i]} * factor);
     }
     return std::sqrt(static_cast<double>(weight_.size()) * squares) + of_bias;
   }
 
  private:
   const std::vector<float>& weight_;
-  const std::vector<float>& bias_;
+  const std::vector<float>* bias_;
 };
 
-double LargestLogit(const Gpt2Spec& model, const State& state) {
+double LargestLogit(const ModelSpec& model, const State& state) {
   const NormOutput hidden(model, state, "norm");
   const std::vector<float>& head = Values(model, state, "head.weight");
-  const auto width = static_cast<size_t>(model.width);
+  const auto width = static_cast<size_t>(model.real().width);
   double largest = 0;
   for (size_t begin = 0; begin < head.size(); begin += width) {
     largest = std::max(largest, hidden.LargestTimes([&](size_t i) { return double{head[begin + i]}; }));
@@ -76,11 +77,12 @@ double LargestLogit(const Gpt2Spec& model, const State& state) {
   return largest;
 }
 
-double LargestScoreOfLayer(const Gpt2Spec& model, const State& state, const std::string& layer) {
+double LargestScoreOfLayer(const ModelSpec& model, const State& state, const std::string& layer) {
   const NormOutput input(model, state, layer + "norm1");
   const std::vector<float>& weight = Values(model, state, layer + "attn.qkv.weight");
   const std::vector<float>& bias = Values(model, state, layer + "attn.qkv.bias");
-  const auto width = static_cast<size_t>(model.width), head_width = static_cast<size_t>(model.width / model.heads);
+  const auto width = static_cast<size_t>(model.real().width),
+             head_width = static_cast<size_t>(model.real().head_width());
   const auto largest_of = [&](size_t column) {
     return input.LargestTimes([&](size_t row) { return double{weight[row * 3 * width + column]}; }) +
            std::abs(double{bias[column]});
@@ -98,28 +100,29 @@ std::string Layer(int64_t layer) { return "layers." + std::to_string(layer) + ".
 
 }  // namespace
 
-ShiftedStarts ShiftedLogits(const Gpt2Spec& model, State initial) {
+ShiftedStarts ShiftedLogits(const ModelSpec& model, State initial) {
   const size_t index = IndexOf(model, "head.weight");
-  const double root_width = std::sqrt(static_cast<double>(model.width));
+  const double root_width = std::sqrt(static_cast<double>(model.real().width));
   std::vector<float>& head = initial[index].master;
-  for (float& value : head) value = OnGrid(double{value} * kSpread / (model.initializer_range * root_width));
+  for (float& value : head) value = OnGrid(double{value} * kSpread / (model.real().initializer_range * root_width));
   ShiftedStarts starts{initial, std::move(initial), {}};
   std::vector<float>& shifted = starts.shifted[index].master;
   // A vector with both signs is not hidden by the norm, whose output has a mean near zero.
   const float step = OnGrid(kShift / root_width);
   for (size_t i = 0; i < shifted.size(); ++i) {
-    shifted[i] += i % static_cast<size_t>(model.width) % 2 == 0 ? step : -step;
+    shifted[i] += i % static_cast<size_t>(model.real().width) % 2 == 0 ? step : -step;
   }
   starts.shift.largest = std::max(LargestLogit(model, starts.whole), LargestLogit(model, starts.shifted));
   // A token's loss is at most its largest logit minus that of the label, and log(vocabulary).
-  starts.shift.least_loss = kLargestExponent + std::log(static_cast<double>(model.vocab));
+  starts.shift.least_loss = kLargestExponent + std::log(static_cast<double>(model.real().vocab));
   return starts;
 }
 
-ShiftedStarts ShiftedScores(const Gpt2Spec& model, State initial) {
-  const auto width = static_cast<size_t>(model.width), head_width = static_cast<size_t>(model.width / model.heads);
+ShiftedStarts ShiftedScores(const ModelSpec& model, State initial) {
+  const auto width = static_cast<size_t>(model.real().width),
+             head_width = static_cast<size_t>(model.real().head_width());
   ShiftedStarts starts{std::move(initial), {}, {}};
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
+  for (int64_t layer = 0; layer < model.real().layers; ++layer) {
     std::vector<float>& bias = starts.whole[IndexOf(model, Layer(layer) + "attn.qkv.bias")].master;
     for (size_t i = 0; i < width; ++i) bias[i] += i / head_width % 2 == 0 ? kQueryBias : -kQueryBias;
   }
@@ -127,7 +130,7 @@ ShiftedStarts ShiftedScores(const Gpt2Spec& model, State initial) {
   // head_width products, divided by its root; twice the shift, since a query is not its bias alone. Keys of all
   // positions get what the rounded sum gives: one vector.
   const auto step = static_cast<float>(2 * kShift / (double{kQueryBias} * std::sqrt(static_cast<double>(head_width))));
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
+  for (int64_t layer = 0; layer < model.real().layers; ++layer) {
     std::vector<float>& bias = starts.shifted[IndexOf(model, Layer(layer) + "attn.qkv.bias")].master;
     for (size_t i = width; i < 2 * width; ++i) bias[i] += step;
     starts.shift.largest = std::max(starts.shift.largest, LargestScoreOfLayer(model, starts.shifted, Layer(layer)));

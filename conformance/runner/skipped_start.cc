@@ -44,13 +44,13 @@ Token ChooseToken(const contract::Batches& batches) {
 }  // namespace
 
 contract::ModelSpec UntiedModel(const contract::ModelSpec& model) {
-  contract::Gpt2Spec untied = model.gpt2();
-  untied.tied_head = false;
+  contract::ModelSpec untied = model;
+  if (model.has_tied_head()) untied.gpt2().tied_head = false;
   return untied;
 }
 
 std::vector<RealParameterState> UntiedState(const Problem& problem, std::vector<RealParameterState> state) {
-  if (!problem.model.gpt2().tied_head) return state;
+  if (!problem.model.has_tied_head()) return state;
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(UntiedModel(problem.model));
   const auto head = std::find_if(parameters.begin(), parameters.end(),
                                  [](const contract::ParameterSpec& entry) { return entry.name == "head.weight"; });
@@ -63,15 +63,15 @@ std::vector<RealParameterState> UntiedState(const Problem& problem, std::vector<
 
 std::vector<SkippedStart> MakeSkippedStarts(const Problem& problem, uint64_t seed, const contract::TokenSource& source,
                                             const RealStart& before, int64_t step) {
-  const contract::Gpt2Spec& model = problem.model.gpt2();
+  const contract::ModelSpec& model = problem.model;
   const Token token =
       ChooseToken(contract::MakeBatches(source, problem.model, {seed, step, 2, problem.plain.train_batch_size}));
   std::vector<std::pair<const char*, float>> values = {{"nan", NAN}};
-  if (!model.tied_head) values.insert(values.begin(), {"inf", HUGE_VALF});
+  if (!model.has_tied_head()) values.insert(values.begin(), {"inf", HUGE_VALF});
   std::vector<SkippedStart> starts;
   for (const auto& [name, value] : values) {
     RealStart start{UntiedState(problem, before.state), before.num_updates, before.norm_history};
-    std::fill_n(start.state.front().master.begin() + token.id * model.width, model.width, value);
+    std::fill_n(start.state.front().master.begin() + token.id * model.real().width, model.real().width, value);
     starts.push_back({name, UntiedModel(problem.model), std::make_shared<const RealStart>(std::move(start)),
                       !token.in_next_step && std::isnan(value)});
   }

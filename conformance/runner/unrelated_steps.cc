@@ -18,7 +18,7 @@ TaskRun UnrelatedStep(const contract::Case& base, int64_t number, contract::DTyp
   run.spec.steps = 1;
   run.spec.dump_steps = {0};
   auto start = std::make_shared<RealStart>();
-  start->state = contract::MakeInitialRealState(base.model.gpt2(), base.config, run.spec.seed);
+  start->state = contract::MakeInitialRealState(base.model, base.config, run.spec.seed);
   for (contract::RealParameterState& entry : start->state) {
     for (float& value : entry.master) value = static_cast<float>(RoundToStorage(value, storage));
   }

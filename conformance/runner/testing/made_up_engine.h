@@ -34,8 +34,7 @@ class MadeUpEngine {
     ExampleUpdate update;
     update.spec = spec;
     update.num_updates = run.start ? run.start->num_updates : 0;
-    update.before =
-        run.start ? run.start->state : contract::MakeInitialRealState(spec.model.gpt2(), spec.config, spec.seed);
+    update.before = run.start ? run.start->state : contract::MakeInitialRealState(spec.model, spec.config, spec.seed);
     contract::Trace trace{"made-up", 0, 1, spec.config, {}, true};
     const int64_t first_traced = spec.resume ? NumSavedSteps(spec) : spec.first_step;
     for (int64_t step = spec.first_step; step < spec.first_step + spec.steps; ++step) {

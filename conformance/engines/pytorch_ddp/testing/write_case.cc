@@ -22,7 +22,7 @@ void WriteRealCase(const std::filesystem::path& case_json, const std::filesystem
   CaseData data;
   data.spec = plumbline::contract::ParseCase(plumbline::contract::ReadFile(case_json), case_json.filename().string());
   data.parameters = plumbline::contract::Parameters(data.spec.model);
-  data.real_state = plumbline::contract::MakeInitialRealState(data.spec.model.gpt2(), data.spec.config, data.spec.seed);
+  data.real_state = plumbline::contract::MakeInitialRealState(data.spec.model, data.spec.config, data.spec.seed);
   data.batches = plumbline::contract::MakeBatches(plumbline::contract::ReadTokenSource(text), data.spec.model,
                                                   {.seed = data.spec.seed,
                                                    .first_step = data.spec.first_step,

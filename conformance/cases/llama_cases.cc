@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/llama_cases.h"
+
+#include <string>
+#include <vector>
+
+#include "conformance/cases/defect_layouts.h"
+#include "conformance/cases/layouts.h"
+
+namespace plumbline::conformance {
+namespace {
+
+using contract::LlamaSpec;
+using contract::OptimizerKind;
+using contract::Schedule;
+
+constexpr int64_t kBatch = 24;
+constexpr int64_t kSteps = 20;
+
+struct Sizes {
+  int64_t layers, width, heads, kv_heads, positions, hidden, vocab;
+};
+
+LlamaSpec Model(const Sizes& sizes) {
+  LlamaSpec spec;
+  spec.layers = sizes.layers;
+  spec.width = sizes.width;
+  spec.heads = sizes.heads;
+  spec.kv_heads = sizes.kv_heads;
+  spec.positions = sizes.positions;
+  spec.hidden = sizes.hidden;
+  spec.vocab = sizes.vocab;
+  // Scores and the inputs of the activation then reach where a softmax is not flat and a sigmoid no line.
+  spec.initializer_range = 0.1;
+  return spec;
+}
+
+Problem MakeProblem(const std::string& name, const LlamaSpec& model, OptimizerKind optimizer, double lr) {
+  Problem problem{name, model, {}, kSteps};
+  problem.plain.train_batch_size = kBatch;
+  problem.plain.micro_batch_size = kBatch;
+  problem.plain.optimizer = optimizer;
+  problem.plain.params.lr = lr;
+  return problem;
+}
+
+// Three query heads to a key, dropout, samples of unequal lengths. Both pairs of a head's channels turn far within a
+// sample.
+Problem GroupedAdamW() {
+  LlamaSpec model = Model({2, 24, 6, 2, 8, 29, 61});
+  model.dropout = 0.1;
+  model.unequal_lengths = true;
+  model.rope_theta = 50;
+  Problem problem = MakeProblem("grouped-adamw", model, OptimizerKind::kAdamW, 0.005);
+  problem.plain.params.weight_decay = 0.1;
+  problem.plain.groups = {{"*norm*", 0.01, 0.0}, {"*.attn.*", std::nullopt, 0.02}};
+  problem.plain.gradient_clipping = 0.1;
+  problem.plain.schedule.kind = Schedule::Kind::kWarmupCosine;
+  problem.plain.schedule.warmup_num_steps = 4;
+  problem.plain.schedule.total_num_steps = 30;
+  problem.plain.schedule.linear = true;
+  return problem;
+}
+
+// One key for all heads, whole samples, the usual angles and epsilon, and nothing between the gradient and the weights
+// but the rate. Three pairs of channels to a head: an odd number.
+Problem SharedSgd() {
+  LlamaSpec model = Model({1, 30, 5, 1, 9, 37, 43});
+  model.unused = true;
+  return MakeProblem("shared-sgd", model, OptimizerKind::kSgd, 0.1);
+}
+
+// A key for each head, frozen parameters of all kinds, samples of unequal lengths without dropout (so that samples may
+// change places), an epsilon that counts.
+Problem FrozenNesterov() {
+  LlamaSpec model = Model({2, 16, 2, 2, 8, 19, 23});
+  model.unequal_lengths = true;
+  model.norm_epsilon = 1e-2;
+  model.frozen = {"layers.0.attn.k.weight", "layers.0.mlp.gate.weight", "layers.1.norm2.weight",
+                  "layers.1.attn.v.weight", "layers.1.mlp.up.weight"};
+  Problem problem = MakeProblem("frozen-nesterov", model, OptimizerKind::kSgd, 0.05);
+  problem.plain.params.momentum = 0.8;
+  problem.plain.params.nesterov = true;
+  problem.plain.params.weight_decay = 0.01;
+  return problem;
+}
+
+}  // namespace
+
+CaseList LlamaCases(Tier tier) {
+  std::vector<Problem> problems = {GroupedAdamW(), SharedSgd(), FrozenNesterov()};
+  std::vector<LayoutScale> scales;
+  for (const Problem& problem : problems) {
+    scales.push_back(ScaleOf(problem.model, "mlp.down.weight", "attn.out.weight"));
+  }
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).llama_strength, DefectLayouts("llama"));
+}
+
+}  // namespace plumbline::conformance
