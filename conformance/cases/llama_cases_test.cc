@@ -68,8 +68,9 @@ TEST(LlamaCases, HaveWhatLlamaHasAndGpt2HasNot) {
 
 TEST(LlamaCases, HaveUnequalLengthsWithAndWithoutDropoutAndWholeSamples) {
   for (bool unequal : {false, true}) {
-    EXPECT_TRUE(AnyProblem(
-        [&](const Problem&, const LlamaSpec& model) { return model.unequal_lengths == unequal && model.dropout == 0; }));
+    EXPECT_TRUE(AnyProblem([&](const Problem&, const LlamaSpec& model) {
+      return model.unequal_lengths == unequal && model.dropout == 0;
+    }));
   }
   EXPECT_TRUE(
       AnyProblem([](const Problem&, const LlamaSpec& model) { return model.unequal_lengths && model.dropout > 0; }));

@@ -9,6 +9,7 @@
 
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/llama_cases.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -25,7 +26,7 @@ Case CaseOf(const CaseList& list, const CaseSpec& entry) {
 }
 
 TEST(LoneCase, EveryListedCaseIsJudgeableAndLeadsBackToItsProblem) {
-  for (const CaseList& list : {ExactCases(), Gpt2Cases()}) {
+  for (const CaseList& list : {ExactCases(), Gpt2Cases(), LlamaCases()}) {
     for (const CaseSpec& entry : list.cases) {
       const Case spec = CaseOf(list, entry);
       EXPECT_EQ(WhyNotJudgeable(spec), std::nullopt) << spec.id;

@@ -151,9 +151,9 @@ std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier) {
   return cases;
 }
 
-std::vector<MetamorphicCase> SoftmaxCases(const CaseList& list, const std::vector<CaseSpec>& layouts) {
+std::vector<MetamorphicCase> DefectRelationCases(const CaseList& list, const std::vector<CaseSpec>& layouts) {
   std::vector<MetamorphicCase> cases;
-  for (MetamorphicRelation relation : kOfSoftmax) {
+  for (MetamorphicRelation relation : kAll.subspan(kOfSums.size())) {
     const auto found = std::find_if(layouts.begin(), layouts.end(), [&](const CaseSpec& spec) {
       return HasSeveralRanksAndMicroBatches(spec) &&
              HoldsFor(relation, list.problems[static_cast<size_t>(spec.problem)].model, spec.config);

@@ -45,8 +45,8 @@ struct MetamorphicCase {
 // each problem and relation so many as the tier wants, the stages in turn.
 std::vector<MetamorphicCase> MetamorphicCases(const CaseList& list, Tier tier);
 
-// The relations of softmaxes, each on the first of these layouts of the list for which it can hold.
-std::vector<MetamorphicCase> SoftmaxCases(const CaseList& list, const std::vector<CaseSpec>& layouts);
+// The relations of softmaxes and of padding, each on the first of these layouts of the list for which it can hold.
+std::vector<MetamorphicCase> DefectRelationCases(const CaseList& list, const std::vector<CaseSpec>& layouts);
 
 // Steps of the runs: single ones where the runs part after the first.
 int64_t MetamorphicSteps(MetamorphicRelation relation, const Problem& problem);

@@ -14,6 +14,7 @@
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
 #include "conformance/cases/layouts.h"
+#include "conformance/cases/llama_cases.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 CaseList Lists(Tier tier) {
   CaseList list = ExactCases(tier);
   Append(list, Gpt2Cases(tier));
+  Append(list, LlamaCases(tier));
   return list;
 }
 
@@ -129,19 +131,32 @@ TEST(HoldsFor, TakesTheShiftOfLogitsForAnUntiedHeadOnly) {
   }
 }
 
-TEST(SoftmaxCases, AreOnTheFirstLayoutForWhichEachRelationHoldsInFp32) {
+TEST(HoldsFor, TakesPaddingAndScoresWhereThereAreSome) {
+  contract::LlamaSpec model;
+  EXPECT_FALSE(HoldsFor(MetamorphicRelation::kPadded, model, {}));
+  model.unequal_lengths = true;
+  EXPECT_TRUE(HoldsFor(MetamorphicRelation::kPadded, model, {}));
+  EXPECT_TRUE(HoldsFor(MetamorphicRelation::kShiftedLogits, model, {}));
+  EXPECT_FALSE(HoldsFor(MetamorphicRelation::kShiftedScores, model, {})) << "keys have no bias";
+  EXPECT_FALSE(HoldsFor(MetamorphicRelation::kPadded, contract::Gpt2Spec(), {}));
+  EXPECT_FALSE(HoldsFor(MetamorphicRelation::kPadded, contract::ExactSpec(), {}));
+}
+
+TEST(DefectRelationCases, AreOnTheFirstLayoutForWhichEachRelationHoldsInFp32) {
   const CaseList list = Lists(Tier::kSmoke);
-  const std::vector<MetamorphicCase> cases = SoftmaxCases(list, list.cases);
-  ASSERT_EQ(cases.size(), 2u);
+  const std::vector<MetamorphicCase> cases = DefectRelationCases(list, list.cases);
+  ASSERT_EQ(cases.size(), 3u);
   EXPECT_EQ(cases[0].relation, MetamorphicRelation::kShiftedLogits);
   EXPECT_EQ(cases[1].relation, MetamorphicRelation::kShiftedScores);
-  EXPECT_FALSE(list.problems[static_cast<size_t>(cases[0].spec.problem)].model.gpt2().tied_head);
+  EXPECT_EQ(cases[2].relation, MetamorphicRelation::kPadded);
+  EXPECT_FALSE(list.problems[static_cast<size_t>(cases[0].spec.problem)].model.has_tied_head());
+  EXPECT_TRUE(list.problems[static_cast<size_t>(cases[2].spec.problem)].model.has_unequal_lengths());
   for (const MetamorphicCase& entry : cases) {
     EXPECT_EQ(entry.spec.config.storage, contract::DType::kF32);
     EXPECT_GT(entry.spec.config.data_degree, 1);
     EXPECT_GT(entry.spec.config.accumulation_steps, 1);
   }
-  EXPECT_TRUE(SoftmaxCases(ExactCases(), ExactCases().cases).empty());
+  EXPECT_TRUE(DefectRelationCases(ExactCases(), ExactCases().cases).empty());
 }
 
 TEST(MetamorphicSteps, AreSingleWhereTheRunsPartAndAtMostTheProblems) {

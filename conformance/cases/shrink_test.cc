@@ -10,6 +10,7 @@
 
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/llama_cases.h"
 #include "conformance/cases/lone_case.h"
 #include "conformance/contract/digest.h"
 
@@ -22,7 +23,7 @@ using contract::Case;
 const std::vector<Case>& ListedCases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
-    for (const CaseList& list : {ExactCases(), Gpt2Cases()}) {
+    for (const CaseList& list : {ExactCases(), Gpt2Cases(), LlamaCases()}) {
       for (const CaseSpec& entry : list.cases) {
         Case spec;
         spec.id = entry.id;

@@ -11,6 +11,7 @@
 
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/llama_cases.h"
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/testing/temporary_folder.h"
 
@@ -82,7 +83,7 @@ TEST(OtherState, DiffersInEveryElementOfEveryTensorOfFamilyExact) {
 
 TEST(OtherState, IsAValidState) {
   const contract::testing::TemporaryFolder folder;
-  for (const CaseList& list : {ExactCases(), Gpt2Cases()}) {
+  for (const CaseList& list : {ExactCases(), Gpt2Cases(), LlamaCases()}) {
     for (const Problem& problem : list.problems) {
       contract::CaseData data = DataOf(problem);
       ReplaceState(data);

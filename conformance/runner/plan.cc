@@ -231,7 +231,7 @@ std::vector<PlannedCase> DefectCases(const std::string& group, const PlanOptions
         {spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
   }
   if (group != "gpt2" && group != "llama") return chosen;
-  for (PlannedCase& entry : RelationCases(list, SoftmaxCases(list, layouts), options)) {
+  for (PlannedCase& entry : RelationCases(list, DefectRelationCases(list, layouts), options)) {
     chosen.push_back(std::move(entry));
   }
   return chosen;

@@ -7,6 +7,7 @@
 
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/llama_cases.h"
 #include "conformance/contract/error.h"
 
 namespace plumbline::conformance {
@@ -102,8 +103,13 @@ TEST(MakePlan, RunsEveryCaseForAllStepsOfItsProblem) {
   }
 }
 
+CaseList CasesOf(const std::string& family) {
+  if (family == "exact") return ExactCases();
+  return family == "gpt2" ? Gpt2Cases() : LlamaCases();
+}
+
 TEST(DefectCases, HaveEveryProblemStageStorageSeveralRanksAndAccumulation) {
-  for (const std::string family : {"exact", "gpt2"}) {
+  for (const std::string family : {"exact", "gpt2", "llama"}) {
     std::set<int> problems;
     std::set<int64_t> stages;
     std::set<int64_t> degrees;
@@ -117,7 +123,7 @@ TEST(DefectCases, HaveEveryProblemStageStorageSeveralRanksAndAccumulation) {
       updates.emplace(contract::HasMoment(entry.spec.config), entry.spec.config.storage);
       accumulates |= entry.spec.config.accumulation_steps >= 3;
     }
-    EXPECT_EQ(problems.size(), (family == "exact" ? ExactCases() : Gpt2Cases()).problems.size()) << family;
+    EXPECT_EQ(problems.size(), CasesOf(family).problems.size()) << family;
     EXPECT_GE(stages.size(), 3u) << family;
     EXPECT_GE(degrees.size(), 3u) << family;
     EXPECT_EQ(updates.size(), family == "exact" ? 5u : 4u) << family;
@@ -127,7 +133,7 @@ TEST(DefectCases, HaveEveryProblemStageStorageSeveralRanksAndAccumulation) {
 
 // Defects would otherwise be tried on other layouts where more combinations are covered, and survive there.
 TEST(DefectCases, AreTheSameLayoutsInEveryTier) {
-  for (const std::string family : {"exact", "gpt2", "gpt2/bias"}) {
+  for (const std::string family : {"exact", "gpt2", "gpt2/bias", "llama"}) {
     PlanOptions full;
     full.tier = Tier::kFull;
     const std::vector<PlannedCase> smoke_cases = DefectCases(family, PlanOptions{});
@@ -140,15 +146,20 @@ TEST(DefectCases, AreTheSameLayoutsInEveryTier) {
   }
 }
 
-TEST(DefectCases, OfGpt2HaveTheRelationsOfSoftmaxesOfOneStep) {
-  std::set<MetamorphicRelation> relations;
-  for (const PlannedCase& entry : DefectCases("gpt2", PlanOptions{})) {
-    if (!entry.relation) continue;
-    relations.insert(*entry.relation);
-    EXPECT_EQ(entry.spec.steps, 1) << entry.id;
-    EXPECT_EQ(entry.spec.timeout_s, 20) << entry.id;
+TEST(DefectCases, OfRealFamiliesHaveTheRelationsOfSoftmaxesAndPaddingOfOneStep) {
+  using Relations = std::set<MetamorphicRelation>;
+  for (const auto& [family, expected] :
+       {std::pair("gpt2", Relations{MetamorphicRelation::kShiftedLogits, MetamorphicRelation::kShiftedScores}),
+        {"llama", Relations{MetamorphicRelation::kShiftedLogits, MetamorphicRelation::kPadded}}}) {
+    Relations relations;
+    for (const PlannedCase& entry : DefectCases(family, PlanOptions{})) {
+      if (!entry.relation) continue;
+      relations.insert(*entry.relation);
+      EXPECT_EQ(entry.spec.steps, 1) << entry.id;
+      EXPECT_EQ(entry.spec.timeout_s, 20) << entry.id;
+    }
+    EXPECT_EQ(relations, expected) << family;
   }
-  EXPECT_EQ(relations, (std::set{MetamorphicRelation::kShiftedLogits, MetamorphicRelation::kShiftedScores}));
   for (const std::string group : {"exact", "gpt2/bias"}) {
     for (const PlannedCase& entry : DefectCases(group, PlanOptions{})) EXPECT_FALSE(entry.relation) << entry.id;
   }
@@ -168,12 +179,13 @@ TEST(DefectCases, OfASmallBiasAreThoseOfItsProblemThoughSmokeHasNoneOfThem) {
 
 contract::EngineDescription AbleEngine() {
   contract::EngineDescription description;
-  description.families = {"exact", "gpt2"};
+  description.families = {"exact", "gpt2", "llama"};
   description.dtypes = {"fp32", "bf16", "fp16"};
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = 8;
-  description.features = {"dropout", "grouped_heads", "accumulation", "unit_clipping", "norm_history"};
+  description.features = {"dropout",       "grouped_heads", "accumulation",
+                          "unit_clipping", "norm_history",  "unequal_lengths"};
   return description;
 }
 
@@ -206,7 +218,8 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   description = AbleEngine();
   description.max_data_degree = 4;
   EXPECT_TRUE(any(description, "max_data_degree is 4"));
-  for (const char* feature : {"dropout", "grouped_heads", "accumulation", "unit_clipping", "norm_history"}) {
+  for (const char* feature :
+       {"dropout", "grouped_heads", "accumulation", "unit_clipping", "norm_history", "unequal_lengths"}) {
     description = AbleEngine();
     std::erase(description.features, feature);
     EXPECT_TRUE(any(description, std::string("feature ") + feature));
@@ -217,7 +230,7 @@ TEST(FailureFolder, IsAnotherOneForEachRunOfCandidateAndCleanTwin) {
   std::set<std::string> names;
   size_t num_runs = 0;
   for (const Role role : {Role::kCandidate, Role::kCleanTwin}) {
-    for (const char* family : {"exact", "gpt2"}) {
+    for (const char* family : {"exact", "gpt2", "llama"}) {
       for (PlannedCase entry : DefectCases(family, PlanOptions{})) {
         entry.role = role;
         if (role == Role::kCleanTwin) entry.id = "clean-twin/" + entry.id;

@@ -16,8 +16,15 @@ using contract::TensorKind;
 using reports::CheckOutcome;
 
 contract::ModelSpec Model() {
-  return contract::Gpt2Spec{
-      .layers = 1, .width = 4, .heads = 2, .positions = 3, .hidden = 4, .vocab = 5, .frozen = {"pos.weight"}};
+  contract::Gpt2Spec model;
+  model.layers = 1;
+  model.width = 4;
+  model.heads = 2;
+  model.positions = 3;
+  model.hidden = 4;
+  model.vocab = 5;
+  model.frozen = {"pos.weight"};
+  return model;
 }
 
 constexpr size_t kFree = 0, kFrozen = 1;  // embed.weight and pos.weight
