@@ -30,7 +30,7 @@ contract::CaseData DataOf(const Problem& problem) {
   if (problem.model.is_exact()) {
     data.state = contract::MakeInitialState(problem.model.exact(), problem.plain.optimizer, data.spec.seed);
   } else {
-    data.real_state = contract::MakeInitialRealState(problem.model.gpt2(), problem.plain, data.spec.seed);
+    data.real_state = contract::MakeInitialRealState(problem.model, problem.plain, data.spec.seed);
   }
   data.batches = contract::MakeBatches(source, problem.model, {data.spec.seed, 0, 1, problem.plain.train_batch_size});
   return data;

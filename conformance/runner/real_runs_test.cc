@@ -11,17 +11,23 @@
 namespace plumbline::conformance {
 namespace {
 
+// Made once: it takes a while.
+const CaseList& List() {
+  static const CaseList list = Gpt2Cases();
+  return list;
+}
+
 contract::Case Base(const contract::RunConfig& config) {
   contract::Case spec;
   spec.id = "gpt2/x";
-  spec.model = Gpt2Cases().problems.front().model;
+  spec.model = List().problems.front().model;
   spec.config = config;
   spec.steps = 20;
   return spec;
 }
 
 TEST(StepCase, IsOneDumpedStepOfTheSameLayout) {
-  for (const CaseSpec& entry : Gpt2Cases().cases) {
+  for (const CaseSpec& entry : List().cases) {
     for (int64_t step : kInjectedSteps) {
       const contract::Case spec = StepCase(Base(entry.config), step);
       EXPECT_EQ(spec.first_step, step);
@@ -35,7 +41,7 @@ TEST(StepCase, IsOneDumpedStepOfTheSameLayout) {
 TEST(InjectedSteps, AreTheFirstThreeAndALateOneOfTheTrajectory) {
   const std::vector<int64_t> steps(std::begin(kInjectedSteps), std::end(kInjectedSteps));
   EXPECT_EQ(std::vector<int64_t>(steps.begin(), steps.begin() + 3), (std::vector<int64_t>{0, 1, 2}));
-  for (const Problem& problem : Gpt2Cases().problems) {
+  for (const Problem& problem : List().problems) {
     EXPECT_LT(steps.back(), problem.steps);
     // Late: after the warm-up, or the cycle.
     const contract::Schedule& schedule = problem.plain.schedule;
@@ -48,7 +54,7 @@ TEST(InjectedSteps, AreTheFirstThreeAndALateOneOfTheTrajectory) {
 }
 
 TEST(SkippedCase, GoesOnForOneStepWhereItIsFollowed) {
-  const contract::Case base = Base(Gpt2Cases().problems.front().plain);
+  const contract::Case base = Base(List().problems.front().plain);
   contract::Case followed = SkippedCase(base, "nan", true);
   EXPECT_EQ(followed.first_step, kSkippedStep);
   EXPECT_EQ(followed.steps, 2);
@@ -57,7 +63,7 @@ TEST(SkippedCase, GoesOnForOneStepWhereItIsFollowed) {
 }
 
 TEST(SkippedAndUnroundedCases, AreSingleStepsWithIdsOfTheirOwn) {
-  const contract::Case base = Base(Gpt2Cases().problems.front().plain);
+  const contract::Case base = Base(List().problems.front().plain);
   for (const contract::Case& spec :
        {SkippedCase(base, "inf", false), SkippedCase(base, "nan", false), UnroundedCase(base)}) {
     EXPECT_EQ(spec.steps, 1);
@@ -69,7 +75,7 @@ TEST(SkippedAndUnroundedCases, AreSingleStepsWithIdsOfTheirOwn) {
 
 TEST(SavedAndResumedCases, MakeUpTheTrajectoryHoweverShort) {
   for (int64_t steps : {1, 2, 3, 7, 19, 20}) {
-    contract::Case base = Base(Gpt2Cases().problems.front().plain);
+    contract::Case base = Base(List().problems.front().plain);
     base.steps = steps;
     const contract::Case saving = SavingCase(base, true);
     EXPECT_EQ(saving.save_steps, std::vector<int64_t>{saving.steps - 1});
@@ -91,7 +97,7 @@ TEST(InjectedSteps, AreThoseThatTheTrajectoryHas) {
   EXPECT_EQ(InjectedSteps(4), (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(InjectedSteps(5), (std::vector<int64_t>{0, 1, 2, 4}));
   EXPECT_EQ(InjectedSteps(20), std::vector<int64_t>(std::begin(kInjectedSteps), std::end(kInjectedSteps)));
-  contract::Case base = Base(Gpt2Cases().problems.front().plain);
+  contract::Case base = Base(List().problems.front().plain);
   for (int64_t steps : {1, 2, 5, 20}) {
     base.steps = steps;
     EXPECT_EQ(UnroundedCase(base).first_step, InjectedSteps(steps).back());
@@ -99,7 +105,7 @@ TEST(InjectedSteps, AreThoseThatTheTrajectoryHas) {
 }
 
 TEST(RelatedLayout, KeepsWhatDecidesTheOrderOfSums) {
-  for (const CaseSpec& entry : Gpt2Cases().cases) {
+  for (const CaseSpec& entry : List().cases) {
     const contract::RunConfig related = RelatedLayout(entry.config);
     EXPECT_EQ(related.data_degree, entry.config.data_degree);
     EXPECT_EQ(related.accumulation_steps, entry.config.accumulation_steps);
@@ -113,13 +119,13 @@ TEST(RelatedLayout, KeepsWhatDecidesTheOrderOfSums) {
 
 TEST(RelatedLayout, DiffersFromMostCases) {
   int64_t different = 0;
-  const CaseList list = Gpt2Cases();
+  const CaseList& list = List();
   for (const CaseSpec& entry : list.cases) different += !(RelatedLayout(entry.config) == entry.config);
   EXPECT_GE(different, static_cast<int64_t>(list.cases.size()) - 1);
 }
 
 TEST(PlainLayouts, AreOneRankAndDifferOnlyInMicroBatches) {
-  for (const Problem& problem : Gpt2Cases().problems) {
+  for (const Problem& problem : List().problems) {
     for (contract::DType storage : {contract::DType::kF32, contract::DType::kBF16}) {
       contract::RunConfig plain = PlainLayout(problem, storage);
       contract::RunConfig other = OtherPlainLayout(problem, storage);
