@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "conformance/contract/random_stream.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -168,7 +168,7 @@ CaseData MakeCase(const contract::Gpt2Spec& model, DType storage, int64_t accumu
   contract::RunConfig config;
   config.optimizer = contract::OptimizerKind::kSgd;
   config.storage = storage;
-  CaseData data = MakeGpt2Case(model, config, /*steps=*/2, /*batch=*/6, accumulation);
+  CaseData data = MakeRealCase(model, config, /*steps=*/2, /*batch=*/6, accumulation);
   for (contract::RealParameterState& state : data.real_state) {
     for (float& value : state.master) value *= std::abs(value) < 0.3f ? 10 : 1;
   }
@@ -176,7 +176,7 @@ CaseData MakeCase(const contract::Gpt2Spec& model, DType storage, int64_t accumu
 }
 
 double WitnessLoss(const CaseData& data, int64_t step) {
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   double loss = 0;
   for (int64_t a = 0; a < data.spec.config.accumulation_steps; ++a) loss += trainer.Forward(step, a);
   return loss;

@@ -50,10 +50,10 @@ contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::Opti
 }
 
 contract::Gpt2Spec Tiny() {
-  return {.layers = 2, .width = 6, .heads = 3, .positions = 5, .hidden = 7, .vocab = 11, .frozen = {}};
+  return {{.layers = 2, .width = 6, .heads = 3, .positions = 5, .hidden = 7, .vocab = 11, .frozen = {}}};
 }
 
-contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, contract::RunConfig config, int64_t steps,
+contract::CaseData MakeRealCase(const contract::ModelSpec& model, contract::RunConfig config, int64_t steps,
                                 int64_t batch, int64_t accumulation) {
   contract::CaseData data;
   data.spec.id = "witness";

@@ -18,8 +18,8 @@ contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::Opti
 
 contract::Gpt2Spec Tiny();  // two layers, tied, no dropout
 
-// Family gpt2: the same seed, `batch` samples in `accumulation` micro-batches, a text of bytes modulo the vocabulary.
-contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, contract::RunConfig config, int64_t steps,
+// A real family: the same seed, `batch` samples in `accumulation` micro-batches, a text of bytes modulo the vocabulary.
+contract::CaseData MakeRealCase(const contract::ModelSpec& model, contract::RunConfig config, int64_t steps,
                                 int64_t batch = 6, int64_t accumulation = 1);
 
 }  // namespace plumbline::conformance::torch_eager

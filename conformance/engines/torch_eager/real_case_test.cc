@@ -10,7 +10,7 @@
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "conformance/engines/torch_eager/gpt2_step.h"
+#include "conformance/engines/torch_eager/real_step.h"
 #include "conformance/engines/torch_eager/run_case.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
@@ -20,15 +20,15 @@ namespace {
 std::filesystem::path text_path;
 
 contract::CaseData MakeTextCase(contract::DType storage) {
-  const contract::Gpt2Spec model = {.layers = 2,
-                                    .width = 32,
-                                    .heads = 4,
-                                    .positions = 16,
-                                    .hidden = 64,
-                                    .vocab = 128,
-                                    .dropout = 0.1,
-                                    .unused = true,
-                                    .frozen = {"layers.0.norm1.bias"}};
+  const contract::Gpt2Spec model = {{.layers = 2,
+                                     .width = 32,
+                                     .heads = 4,
+                                     .positions = 16,
+                                     .hidden = 64,
+                                     .vocab = 128,
+                                     .dropout = 0.1,
+                                     .unused = true,
+                                     .frozen = {"layers.0.norm1.bias"}}};
   contract::RunConfig config;
   config.optimizer = contract::OptimizerKind::kAdamW;
   config.storage = storage;
@@ -36,7 +36,7 @@ contract::CaseData MakeTextCase(contract::DType storage) {
   config.schedule.kind = contract::Schedule::Kind::kWarmup;
   config.schedule.warmup_num_steps = 4;
   config.gradient_clipping = 1;
-  contract::CaseData data = MakeGpt2Case(model, config, /*steps=*/20, /*batch=*/8, /*accumulation=*/2);
+  contract::CaseData data = MakeRealCase(model, config, /*steps=*/20, /*batch=*/8, /*accumulation=*/2);
   data.spec.first_step = 5;
   data.spec.dump_steps = {24};
   data.batches = contract::MakeBatches(contract::ReadTokenSource(text_path), model, {data.spec.seed, 5, 20, 8});
