@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implementation of real_models.h, to be read from top to bottom like docs/semantics.md. Each operation is LibTorch's;
 // in bf16 each result is one rounding, as in a model of bf16 modules, except where the document wants fp32: the
-// statistics (inside layer_norm), the softmax and the loss. Shapes: b sample, t position, d width, h head, c channel of
-// a head, f hidden, v vocabulary.
+// statistics (inside layer_norm and rms_norm), rotations, the softmax and the loss. Shapes: b sample, t position, d
+// width, h head, c channel of a head, f hidden, v vocabulary.
 #include "conformance/engines/torch_eager/real_models.h"
 
 #include <ATen/TensorOperators.h>
@@ -10,6 +10,8 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/silu.h>
 
 #include <string>
 
@@ -76,12 +78,62 @@ at::Tensor Logits(const contract::Gpt2Spec& spec, const std::vector<at::Tensor>&
 
 }  // namespace gpt2
 
+namespace llama {
+
+// Indices in canonical order; of a layer, and of the final norm, relative to their first.
+constexpr int64_t kEmbed = 0, kFirstLayer = 1, kTensorsOfLayer = 9;
+constexpr int64_t kNorm1 = 0, kQ = 1, kK = 2, kV = 3, kOut = 4, kNorm2 = 5, kGate = 6, kUp = 7, kDown = 8;
+constexpr int64_t kHeadFromFinalNorm = 1;
+
+at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  return at::rms_norm(x, {x.size(-1)}, weight, epsilon);
+}
+
+// x W; ours is [in, out], LibTorch's [out, in].
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) { return at::linear(x, weight.t()); }
+
+at::Tensor Attention(const contract::LlamaSpec& spec, const at::Tensor& h_btd, const at::Tensor* layer,
+                     const DropMasks& masks, int64_t l) {
+  const auto heads = [&](int64_t which, int64_t num_heads) {
+    return Linear(h_btd, layer[which])
+        .view({h_btd.size(0), h_btd.size(1), num_heads, spec.head_width()})
+        .transpose(1, 2);
+  };
+  const at::Tensor q_bhtc = Rotated(heads(kQ, spec.heads), spec.rope_theta);
+  const at::Tensor k_bhtc = ForQueryHeads(Rotated(heads(kK, spec.kv_heads), spec.rope_theta), spec.heads);
+  const at::Tensor v_bhtc = ForQueryHeads(heads(kV, spec.kv_heads), spec.heads);
+  const at::Tensor o_btd = CausalAttention(spec, q_bhtc, k_bhtc, v_bhtc, masks, l);
+  return Drop(Linear(o_btd, layer[kOut]), masks.attention_out, l, spec.dropout);
+}
+
+at::Tensor Mlp(const contract::LlamaSpec& spec, const at::Tensor& h_btd, const at::Tensor* layer,
+               const DropMasks& masks, int64_t l) {
+  const at::Tensor r_btf = at::silu(Linear(h_btd, layer[kGate])) * Linear(h_btd, layer[kUp]);
+  return Drop(Linear(r_btf, layer[kDown]), masks.mlp_out, l, spec.dropout);
+}
+
+at::Tensor Logits(const contract::LlamaSpec& spec, const std::vector<at::Tensor>& parameters,
+                  const at::Tensor& tokens_bt, const DropMasks& masks) {
+  const at::Tensor* final_norm = &parameters[kFirstLayer + kTensorsOfLayer * spec.layers];
+  const at::Tensor& embed_vd = parameters[kEmbed];
+  at::Tensor x_btd = Drop(WideRows(embed_vd, tokens_bt).to(embed_vd.scalar_type()), masks.embedding, 0, spec.dropout);
+  for (int64_t l = 0; l < spec.layers; ++l) {
+    const at::Tensor* layer = &parameters[kFirstLayer + kTensorsOfLayer * l];
+    x_btd = x_btd + Attention(spec, Norm(x_btd, layer[kNorm1], spec.norm_epsilon), layer, masks, l);
+    x_btd = x_btd + Mlp(spec, Norm(x_btd, layer[kNorm2], spec.norm_epsilon), layer, masks, l);
+  }
+  return at::linear(Norm(x_btd, *final_norm, spec.norm_epsilon), final_norm[kHeadFromFinalNorm]);
+}
+
+}  // namespace llama
+
 at::Tensor Logits(const contract::ModelSpec& model, const std::vector<at::Tensor>& parameters, const at::Tensor& tokens,
                   const DropMasks& masks) {
   switch (model.kind()) {
     case contract::Family::kGpt2:
       return gpt2::Logits(model.gpt2(), parameters, tokens, masks);
     case contract::Family::kLlama:
+      return llama::Logits(model.llama(), parameters, tokens, masks);
     case contract::Family::kExact:
       break;
   }

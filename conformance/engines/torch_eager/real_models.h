@@ -2,7 +2,7 @@
 // The models of the real families in LibTorch's own layers: the forward passes, from which autograd derives the
 // backward passes. They take samples, whole batch or micro-batch, and know nothing of steps, draws and optimizers. The
 // type of the parameters is that of weights and activations: fp64, fp32 or bf16. Source: docs/semantics.md, "Family
-// gpt2".
+// gpt2", "Family llama", "bf16".
 #pragma once
 
 #include <vector>

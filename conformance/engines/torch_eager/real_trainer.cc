@@ -19,6 +19,7 @@
 #include "conformance/engines/torch_eager/dropout_masks.h"
 #include "conformance/engines/torch_eager/history_clipping.h"
 #include "conformance/engines/torch_eager/optimizer.h"
+#include "conformance/engines/torch_eager/padding.h"
 #include "conformance/engines/torch_eager/real_models.h"
 #include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/storage_type.h"
@@ -79,6 +80,8 @@ struct RealTrainer::State {
       : data(case_data),
         spec(data.spec.model.real()),
         storage(data.spec.config.storage),
+        tokens(WithFilledPadding(data.batches, data.batches.tokens)),
+        labels(WithFilledPadding(data.batches, data.batches.labels)),
         norm_history(data.norm_history) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
@@ -185,6 +188,8 @@ struct RealTrainer::State {
   const contract::CaseData& data;
   const contract::RealSpec& spec;
   const contract::DType storage;  // of weights and activations; gradients, master weights and moments are wide
+  const std::vector<int32_t> tokens;
+  const std::vector<int32_t> labels;
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor loss;
   bool begins_sum = true;
@@ -220,8 +225,8 @@ double RealTrainer::Forward(int64_t step, int64_t micro_batch) {
                    "batches: step " + std::to_string(step) + " has no token with a loss weight other than 0");
   }
   const at::Tensor ce =
-      ModelCrossEntropy(state.data.spec.model, state.weights, state.Samples(batches.tokens, step, micro_batch),
-                        state.Samples(batches.labels, step, micro_batch), state.Masks(step, micro_batch));
+      ModelCrossEntropy(state.data.spec.model, state.weights, state.Samples(state.tokens, step, micro_batch),
+                        state.Samples(state.labels, step, micro_batch), state.Masks(step, micro_batch));
   state.loss = (ce * state.Samples(batches.loss_weights, step, micro_batch)).sum() / sum_weights;
   state.begins_sum = micro_batch == 0;
   return state.loss.item<double>();

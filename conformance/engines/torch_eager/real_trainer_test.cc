@@ -54,7 +54,7 @@ double Difference(CaseData& data, size_t tensor, size_t element) {
   return (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * kStride);
 }
 
-void ExpectGradientsOfTheLoss(const contract::Gpt2Spec& model) {
+void ExpectGradientsOfTheLoss(const contract::ModelSpec& model) {
   CaseData data = MakeRealCase(model, Config(OptimizerKind::kSgd, DType::kF64), /*steps=*/1, /*batch=*/2);
   Quantise(data);
   RealTrainer trainer(data);
@@ -62,7 +62,7 @@ void ExpectGradientsOfTheLoss(const contract::Gpt2Spec& model) {
   trainer.Backward();
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     const std::vector<double> gradient = Doubles(trainer.Values(TensorKind::kGradient, i));
-    ASSERT_EQ(gradient.size(), static_cast<size_t>(data.parameters[i].numel()));
+    ASSERT_EQ(gradient.size(), static_cast<size_t>(data.parameters[i].frozen ? 0 : data.parameters[i].numel()));
     for (size_t e = 0; e < gradient.size(); e += 1 + gradient.size() / 12) {  // about a dozen elements each
       EXPECT_NEAR(gradient[e], Difference(data, i, e), 1e-9) << data.parameters[i].name << "[" << e << "]";
     }
@@ -77,6 +77,11 @@ TEST(RealTrainer, GradientsAreDerivativesOfTheLossUntiedWithDropout) {
   model.dropout = 0.3;
   model.norm_epsilon = 0.01;
   ExpectGradientsOfTheLoss(model);
+}
+
+TEST(RealTrainer, GradientsAreDerivativesOfTheLossOfLlamas) {
+  ExpectGradientsOfTheLoss(TinyLlama());
+  ExpectGradientsOfTheLoss(UnequalLlama());
 }
 
 // The document's loss of a model without layers worth speaking of: all weights zero but norms, hence equal logits.

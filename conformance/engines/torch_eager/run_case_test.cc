@@ -279,7 +279,15 @@ TEST(CheckSupported, RefusesTheLr0OfAnOptimizerWhereGroupsAreSharesOfIt) {
 TEST(CheckSupported, TakesAccumulationInTheRealFamilies) {
   contract::RunConfig config;
   config.optimizer = OptimizerKind::kAdamW;
-  EXPECT_NO_THROW(CheckSupported(MakeRealCase(Tiny(), config, /*steps=*/1, /*batch=*/6, /*accumulation=*/3).spec));
+  for (const contract::ModelSpec& model : {contract::ModelSpec(Tiny()), contract::ModelSpec(UnequalLlama())}) {
+    EXPECT_NO_THROW(CheckSupported(MakeRealCase(model, config, /*steps=*/1, /*batch=*/6, /*accumulation=*/3).spec));
+  }
+}
+
+TEST(Describe, OffersTheFamiliesAndWhatTheirModelsNeed) {
+  const contract::EngineDescription description = Describe();
+  EXPECT_EQ(description.families, (std::vector<std::string>{"exact", "gpt2", "llama"}));
+  for (const char* feature : {"dropout", "grouped_heads", "unequal_lengths"}) EXPECT_TRUE(description.Has(feature));
 }
 
 TEST(CheckSupported, TakesFp16InFamilyExactOnly) {
