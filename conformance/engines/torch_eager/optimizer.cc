@@ -28,7 +28,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const contract::RunConfig& config, cons
   }
   contract::Fail(contract::ErrorCode::kUnsupported, "torch_eager: config.optimizer.type is " +
                                                         std::string(Name(config.optimizer)) +
-                                                        "; allowed in family gpt2: AdamW, SGD, Adam, Lion, Lamb");
+                                                        "; allowed in the real families: AdamW, SGD, Adam, Lion, Lamb");
 }
 
 }  // namespace plumbline::conformance::torch_eager

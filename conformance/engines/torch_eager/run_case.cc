@@ -13,8 +13,8 @@
 #include "conformance/contract/instrumentation.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "conformance/engines/torch_eager/gpt2_step.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_step.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 #include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/trainer.h"
 
@@ -116,12 +116,13 @@ contract::EngineDescription Describe() {
   description.version = "0.1";
   description.starts_itself = true;
   description.batch = true;
-  description.families = {"exact", "gpt2"};
+  description.families = {"exact", "gpt2", "llama"};
   description.dtypes = {"fp64", "fp32", "bf16", "fp16"};
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
-  description.features = {"dropout", "grouped_heads", "dump", "deterministic", "unit_clipping", "norm_history"};
+  description.features = {"dropout",       "grouped_heads", "dump",           "deterministic",
+                          "unit_clipping", "norm_history",  "unequal_lengths"};
   return description;
 }
 
@@ -136,7 +137,7 @@ void CheckSupported(const contract::Case& spec) {
                       (config.storage == contract::DType::kF64 && !spec.model.is_exact()) ||
                       (config.storage == contract::DType::kF16 && spec.model.is_exact());
   Require(stores, "storage type", std::string(Name(config.storage)),
-          "F32, BF16; F64 in family gpt2; F16 in family exact");
+          "F32, BF16; F64 in the real families; F16 in family exact");
   // The lr of such a group would be 0 / 0 times its own.
   const bool scales_groups = SetsOneRate(config.schedule) &&
                              std::any_of(config.groups.begin(), config.groups.end(),
@@ -160,9 +161,9 @@ void RunCase(const std::filesystem::path& case_dir, const std::filesystem::path&
       return record;
     });
   } else {
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     RunSteps(data, out_dir, [&](contract::TraceWriter& trace, int64_t step, contract::TensorFile* dump) {
-      return TrainGpt2Step(data, trainer, trace, step, dump);
+      return TrainRealStep(data, trainer, trace, step, dump);
     });
   }
 }

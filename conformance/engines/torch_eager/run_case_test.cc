@@ -213,7 +213,7 @@ TEST_F(RunCaseTest, TheHistoryOfNormsGoesOnFromTheStateIntoTheTrace) {
   contract::RunConfig config;
   config.optimizer = OptimizerKind::kLion;
   config.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
-  contract::CaseData data = MakeGpt2Case(Tiny(), config, /*steps=*/2);
+  contract::CaseData data = MakeRealCase(Tiny(), config, /*steps=*/2);
   data.norm_history = {3, 0.1, 1.0 / 3};
   const contract::Trace trace = contract::ReadTrace(Run(data, "history"), 0);
   double mean = 0.1, variance = 1.0 / 3;
@@ -264,7 +264,7 @@ TEST(CheckSupported, RefusesTheLr0OfAnOptimizerWhereGroupsAreSharesOfIt) {
   config.groups = {{"*", std::nullopt, 0.5}};
   for (const Kind kind : {Kind::kWarmup, Kind::kWarmupDecay, Kind::kOneCycle}) {
     config.schedule.kind = kind;
-    contract::Case spec = MakeGpt2Case(Tiny(), config, /*steps=*/1).spec;
+    contract::Case spec = MakeRealCase(Tiny(), config, /*steps=*/1).spec;
     EXPECT_NO_THROW(CheckSupported(spec)) << static_cast<int>(kind);
     spec.config.groups[0].lr = 0.5;
     EXPECT_THROW(CheckSupported(spec), contract::Error) << static_cast<int>(kind);
@@ -272,21 +272,29 @@ TEST(CheckSupported, RefusesTheLr0OfAnOptimizerWhereGroupsAreSharesOfIt) {
   config.groups[0].lr = 0.5;
   for (const Kind kind : {Kind::kConstant, Kind::kWarmupCosine}) {
     config.schedule.kind = kind;
-    EXPECT_NO_THROW(CheckSupported(MakeGpt2Case(Tiny(), config, /*steps=*/1).spec)) << static_cast<int>(kind);
+    EXPECT_NO_THROW(CheckSupported(MakeRealCase(Tiny(), config, /*steps=*/1).spec)) << static_cast<int>(kind);
   }
 }
 
-TEST(CheckSupported, TakesAccumulationInFamilyGpt2) {
+TEST(CheckSupported, TakesAccumulationInTheRealFamilies) {
   contract::RunConfig config;
   config.optimizer = OptimizerKind::kAdamW;
-  EXPECT_NO_THROW(CheckSupported(MakeGpt2Case(Tiny(), config, /*steps=*/1, /*batch=*/6, /*accumulation=*/3).spec));
+  for (const contract::ModelSpec& model : {contract::ModelSpec(Tiny()), contract::ModelSpec(UnequalLlama())}) {
+    EXPECT_NO_THROW(CheckSupported(MakeRealCase(model, config, /*steps=*/1, /*batch=*/6, /*accumulation=*/3).spec));
+  }
+}
+
+TEST(Describe, OffersTheFamiliesAndWhatTheirModelsNeed) {
+  const contract::EngineDescription description = Describe();
+  EXPECT_EQ(description.families, (std::vector<std::string>{"exact", "gpt2", "llama"}));
+  for (const char* feature : {"dropout", "grouped_heads", "unequal_lengths"}) EXPECT_TRUE(description.Has(feature));
 }
 
 TEST(CheckSupported, TakesFp16InFamilyExactOnly) {
   EXPECT_NO_THROW(CheckSupported(MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF16).spec));
   contract::RunConfig config;
   config.optimizer = OptimizerKind::kAdamW;
-  contract::Case gpt2 = MakeGpt2Case(Tiny(), config, /*steps=*/1).spec;
+  contract::Case gpt2 = MakeRealCase(Tiny(), config, /*steps=*/1).spec;
   EXPECT_NO_THROW(CheckSupported(gpt2));
   gpt2.config.storage = contract::DType::kF16;
   EXPECT_THROW(CheckSupported(gpt2), contract::Error);

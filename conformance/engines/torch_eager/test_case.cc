@@ -50,10 +50,28 @@ contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::Opti
 }
 
 contract::Gpt2Spec Tiny() {
-  return {.layers = 2, .width = 6, .heads = 3, .positions = 5, .hidden = 7, .vocab = 11, .frozen = {}};
+  return {{.layers = 2, .width = 6, .heads = 3, .positions = 5, .hidden = 7, .vocab = 11, .frozen = {}}};
 }
 
-contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, contract::RunConfig config, int64_t steps,
+contract::LlamaSpec TinyLlama() {
+  return {{.layers = 2, .width = 16, .heads = 4, .positions = 7, .hidden = 7, .vocab = 11, .frozen = {}},
+          /*kv_heads=*/2};
+}
+
+contract::LlamaSpec UnequalLlama() {
+  contract::LlamaSpec spec = {
+      {.layers = 2, .width = 18, .heads = 3, .positions = 9, .hidden = 5, .vocab = 11, .frozen = {}},
+      /*kv_heads=*/1};
+  spec.dropout = 0.3;
+  spec.norm_epsilon = 0.01;
+  spec.unused = true;
+  spec.frozen = {"layers.0.attn.k.weight", "layers.1.norm2.weight"};
+  spec.rope_theta = 50;
+  spec.unequal_lengths = true;
+  return spec;
+}
+
+contract::CaseData MakeRealCase(const contract::ModelSpec& model, contract::RunConfig config, int64_t steps,
                                 int64_t batch, int64_t accumulation) {
   contract::CaseData data;
   data.spec.id = "witness";

@@ -16,10 +16,13 @@ contract::ExactSpec GroupedWithDropout();  // two query heads a key/value head, 
 contract::CaseData MakeTestCase(const contract::ExactSpec& model, contract::OptimizerKind optimizer,
                                 contract::DType storage, int64_t steps, int64_t batch = 6);
 
-contract::Gpt2Spec Tiny();  // two layers, tied, no dropout
+contract::Gpt2Spec Tiny();        // two layers, tied, no dropout
+contract::LlamaSpec TinyLlama();  // two layers, two query heads a key/value head, no dropout
+// All that a llama may have: one key/value head, another theta, dropout, unused and frozen parameters, padding.
+contract::LlamaSpec UnequalLlama();
 
-// Family gpt2: the same seed, `batch` samples in `accumulation` micro-batches, a text of bytes modulo the vocabulary.
-contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, contract::RunConfig config, int64_t steps,
+// A real family: the same seed, `batch` samples in `accumulation` micro-batches, a text of bytes modulo the vocabulary.
+contract::CaseData MakeRealCase(const contract::ModelSpec& model, contract::RunConfig config, int64_t steps,
                                 int64_t batch = 6, int64_t accumulation = 1);
 
 }  // namespace plumbline::conformance::torch_eager

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of family gpt2 do with a trainer: a whole step, and a look at values as doubles.
+// What the tests of the real families do with a trainer: a whole step, and a look at values as doubles.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 
 namespace plumbline::conformance::torch_eager {
 
@@ -20,6 +20,6 @@ std::vector<double> Doubles(const contract::HostTensor& tensor);
 size_t IndexOf(const contract::CaseData& data, const std::string& parameter);
 
 // All micro-batches, then the update.
-contract::RealStep TrainStep(Gpt2Trainer& trainer, const contract::CaseData& data, int64_t step);
+contract::RealStep TrainStep(RealTrainer& trainer, const contract::CaseData& data, int64_t step);
 
 }  // namespace plumbline::conformance::torch_eager

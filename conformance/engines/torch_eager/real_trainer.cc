@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementation of gpt2_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for the optimizer.
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+// Implementation of real_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for the optimizer.
+#include "conformance/engines/torch_eager/real_trainer.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -17,9 +17,10 @@
 
 #include "conformance/contract/error.h"
 #include "conformance/engines/torch_eager/dropout_masks.h"
-#include "conformance/engines/torch_eager/gpt2_model.h"
 #include "conformance/engines/torch_eager/history_clipping.h"
 #include "conformance/engines/torch_eager/optimizer.h"
+#include "conformance/engines/torch_eager/padding.h"
+#include "conformance/engines/torch_eager/real_models.h"
 #include "conformance/engines/torch_eager/schedule.h"
 #include "conformance/engines/torch_eager/storage_type.h"
 
@@ -74,11 +75,13 @@ at::Tensor ClippedUnits(const contract::AdaptiveClipping& clipping, contract::Un
 
 }  // namespace
 
-struct Gpt2Trainer::State {
+struct RealTrainer::State {
   explicit State(const contract::CaseData& case_data)
       : data(case_data),
-        spec(data.spec.model.gpt2()),
+        spec(data.spec.model.real()),
         storage(data.spec.config.storage),
+        tokens(WithFilledPadding(data.batches, data.batches.tokens)),
+        labels(WithFilledPadding(data.batches, data.batches.labels)),
         norm_history(data.norm_history) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
@@ -125,8 +128,8 @@ struct Gpt2Trainer::State {
     return ToStorage(View(mask, shape), storage);
   }
 
-  Gpt2Masks Masks(int64_t step, int64_t micro_batch) const {
-    Gpt2Masks masks;
+  DropMasks Masks(int64_t step, int64_t micro_batch) const {
+    DropMasks masks;
     if (spec.dropout == 0) return masks;
     const int64_t m = data.spec.config.micro_batch_size;
     const std::vector<int64_t> stream = {m, spec.positions, spec.width};
@@ -183,8 +186,10 @@ struct Gpt2Trainer::State {
   }
 
   const contract::CaseData& data;
-  const contract::Gpt2Spec& spec;
+  const contract::RealSpec& spec;
   const contract::DType storage;  // of weights and activations; gradients, master weights and moments are wide
+  const std::vector<int32_t> tokens;
+  const std::vector<int32_t> labels;
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor loss;
   bool begins_sum = true;
@@ -195,11 +200,11 @@ struct Gpt2Trainer::State {
   std::vector<bool> clipped;          // false: exempt
 };
 
-Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : state_(std::make_unique<State>(data)) {}
+RealTrainer::RealTrainer(const contract::CaseData& data) : state_(std::make_unique<State>(data)) {}
 
-Gpt2Trainer::~Gpt2Trainer() = default;
+RealTrainer::~RealTrainer() = default;
 
-int64_t Gpt2Trainer::NumTokens(int64_t step) const {
+int64_t RealTrainer::NumTokens(int64_t step) const {
   const contract::Batches& batches = state_->data.batches;
   int64_t num_tokens = 0;
   for (int64_t i = batches.Index(step, 0, 0); i < batches.Index(step + 1, 0, 0); ++i) {
@@ -208,7 +213,7 @@ int64_t Gpt2Trainer::NumTokens(int64_t step) const {
   return num_tokens;
 }
 
-double Gpt2Trainer::Forward(int64_t step, int64_t micro_batch) {
+double RealTrainer::Forward(int64_t step, int64_t micro_batch) {
   State& state = *state_;
   const contract::Batches& batches = state.data.batches;
   int64_t sum_weights = 0;
@@ -220,14 +225,14 @@ double Gpt2Trainer::Forward(int64_t step, int64_t micro_batch) {
                    "batches: step " + std::to_string(step) + " has no token with a loss weight other than 0");
   }
   const at::Tensor ce =
-      Gpt2CrossEntropy(state.spec, state.weights, state.Samples(batches.tokens, step, micro_batch),
-                       state.Samples(batches.labels, step, micro_batch), state.Masks(step, micro_batch));
+      ModelCrossEntropy(state.data.spec.model, state.weights, state.Samples(state.tokens, step, micro_batch),
+                        state.Samples(state.labels, step, micro_batch), state.Masks(step, micro_batch));
   state.loss = (ce * state.Samples(batches.loss_weights, step, micro_batch)).sum() / sum_weights;
   state.begins_sum = micro_batch == 0;
   return state.loss.item<double>();
 }
 
-void Gpt2Trainer::Backward() {
+void RealTrainer::Backward() {
   State& state = *state_;
   std::vector<size_t> trained;
   std::vector<at::Tensor> leaves;
@@ -252,7 +257,7 @@ void Gpt2Trainer::Backward() {
   }
 }
 
-contract::RealStep Gpt2Trainer::Update(int64_t step) {
+contract::RealStep RealTrainer::Update(int64_t step) {
   State& state = *state_;
   const contract::RunConfig& config = state.data.spec.config;
   contract::RealStep report;
@@ -273,7 +278,7 @@ contract::RealStep Gpt2Trainer::Update(int64_t step) {
   return report;
 }
 
-contract::HostTensor Gpt2Trainer::Values(TensorKind kind, size_t index) const {
+contract::HostTensor RealTrainer::Values(TensorKind kind, size_t index) const {
   const State& state = *state_;
   at::Tensor tensor;
   switch (kind) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping of family gpt2 in fp64 against docs/semantics.md, with SGD of lr 1, whose updates are the clipped gradients.
+// Clipping in the real families in fp64 against docs/semantics.md, with SGD of lr 1, whose updates are the clipped
+// gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 #include <vector>
 
 #include "conformance/contract/case_file.h"
-#include "conformance/engines/torch_eager/gpt2_test_run.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_test_run.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -39,10 +40,10 @@ CaseData MakeCase(const contract::RunConfig& config, int64_t steps) {
   model.tied_head = false;
   model.unused = true;
   model.frozen = {"embed.weight", "layers.0.mlp.down.weight"};
-  return MakeGpt2Case(model, config, steps);
+  return MakeRealCase(model, config, steps);
 }
 
-std::vector<double> Gradient(const Gpt2Trainer& trainer, size_t index) {
+std::vector<double> Gradient(const RealTrainer& trainer, size_t index) {
   return Doubles(trainer.Values(TensorKind::kGradient, index));
 }
 
@@ -53,7 +54,7 @@ struct Update {
   std::vector<double> before, gradient, applied;
 };
 
-std::vector<std::vector<double>> Masters(const Gpt2Trainer& trainer, const CaseData& data) {
+std::vector<std::vector<double>> Masters(const RealTrainer& trainer, const CaseData& data) {
   std::vector<std::vector<double>> masters;
   for (size_t i = 0; i < data.parameters.size(); ++i)
     masters.push_back(Doubles(trainer.Values(TensorKind::kMaster, i)));
@@ -61,7 +62,7 @@ std::vector<std::vector<double>> Masters(const Gpt2Trainer& trainer, const CaseD
 }
 
 // Of all parameters that are not frozen, by the step that came after `before`.
-std::vector<Update> Updates(const Gpt2Trainer& trainer, const CaseData& data,
+std::vector<Update> Updates(const RealTrainer& trainer, const CaseData& data,
                             const std::vector<std::vector<double>>& before) {
   std::vector<Update> updates;
   for (size_t i = 0; i < data.parameters.size(); ++i) {
@@ -88,11 +89,11 @@ void ExpectFactor(const std::vector<Update>& updates, double factor) {
   }
 }
 
-TEST(Gpt2Clipping, ExemptGroupsAreInNoNormAndMultipliedByNoFactor) {
+TEST(RealClipping, ExemptGroupsAreInNoNormAndMultipliedByNoFactor) {
   contract::RunConfig config = Config();
   config.gradient_clipping = 0.0625;
   const CaseData data = MakeCase(config, 1);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   const std::vector<std::vector<double>> before = Masters(trainer, data);
   const contract::RealStep report = TrainStep(trainer, data, 0);
   EXPECT_FALSE(report.norm_history.has_value());
@@ -107,13 +108,13 @@ TEST(Gpt2Clipping, ExemptGroupsAreInNoNormAndMultipliedByNoFactor) {
 }
 
 // Everything is exempt but the unused parameter, whose gradient is zero whatever the others have.
-TEST(Gpt2Clipping, AGradientThatIsNotFiniteSkipsTheStepThoughItIsExempt) {
+TEST(RealClipping, AGradientThatIsNotFiniteSkipsTheStepThoughItIsExempt) {
   contract::RunConfig config = Config();
   config.groups = {{.match = "[!u]*", .lr = {}, .weight_decay = {}, .betas = {}, .clip = false}};
   for (const float poison : {0.0f, std::numeric_limits<float>::infinity()}) {
     CaseData data = MakeCase(config, 1);
     data.real_state[IndexOf(data, "norm.weight")].master[0] += poison;
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     const contract::RealStep report = TrainStep(trainer, data, 0);
     EXPECT_EQ(report.skipped, poison > 0);
     EXPECT_EQ(std::isfinite(report.gradient_norm), poison == 0);
@@ -156,11 +157,11 @@ constexpr Matrix kMatrices[] = {{"pos.weight", 5, 6, true},      {"head.weight",
                                 {"mlp.down.weight", 7, 6, false}};
 
 // In two steps, so that the weights are those before each.
-TEST(Gpt2Clipping, UnitsAreRowsOfEmbeddingsColumnsOfOtherMatricesAndWholeVectors) {
+TEST(RealClipping, UnitsAreRowsOfEmbeddingsColumnsOfOtherMatricesAndWholeVectors) {
   contract::RunConfig config = Config();
   config.adaptive_clipping = {.kind = contract::AdaptiveClipping::Kind::kUnit, .ratio = 0.125, .eps = 0.046875};
   const CaseData data = MakeCase(config, 2);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   UnitCounts rows, columns, vectors;
   for (int64_t step = 0; step < 2; ++step) {
     const std::vector<std::vector<double>> before = Masters(trainer, data);
@@ -209,9 +210,9 @@ CaseData HistoryCase() {
 
 // The first norm is several times the mean that the case gives, and yet is counted only; so the second, after the step
 // that is skipped, is above the threshold. The third, of a model that has learned, is below it.
-TEST(Gpt2Clipping, ByHistoryBeginsAfterTheWarmUpAndIsKeptOverASkippedStep) {
+TEST(RealClipping, ByHistoryBeginsAfterTheWarmUpAndIsKeptOverASkippedStep) {
   const CaseData data = HistoryCase();
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   double mean = 0.0625, variance = 0.25 / 256;
   for (int64_t step = 0; step < 4; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
@@ -240,10 +241,10 @@ TEST(Gpt2Clipping, ByHistoryBeginsAfterTheWarmUpAndIsKeptOverASkippedStep) {
 }
 
 // The threshold is no floor: gradients of a smaller norm are as they were.
-TEST(Gpt2Clipping, ByHistoryLeavesWhatIsBelowTheThreshold) {
+TEST(RealClipping, ByHistoryLeavesWhatIsBelowTheThreshold) {
   CaseData data = HistoryCase();
   data.norm_history = {70, 8, 0};
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   const std::vector<std::vector<double>> before = Masters(trainer, data);
   const contract::RealStep report = TrainStep(trainer, data, 0);
   ASSERT_LT(report.gradient_norm, 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a case of family `gpt2` with LibTorch: the seam behind which all of LibTorch stays. One process, one thread;
-// micro-batches one after the other. It neither reads cases nor writes traces (gpt2_step.h). Calls per step: Forward
+// Trains a case of a real family with LibTorch: the seam behind which all of LibTorch stays. One process, one thread;
+// micro-batches one after the other. It neither reads cases nor writes traces (real_step.h). Calls per step: Forward
 // and Backward for each micro-batch, then Update.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace plumbline::conformance::torch_eager {
 
-class Gpt2Trainer {
+class RealTrainer {
  public:
   // Weights and activations have the config's storage type, gradients, master weights and moments fp32. Storage F64,
   // which no case can ask for, makes all of it fp64, for tests against finite differences. Keeps a reference to `data`.
-  explicit Gpt2Trainer(const contract::CaseData& data);
-  ~Gpt2Trainer();
-  Gpt2Trainer(const Gpt2Trainer&) = delete;
-  Gpt2Trainer& operator=(const Gpt2Trainer&) = delete;
+  explicit RealTrainer(const contract::CaseData& data);
+  ~RealTrainer();
+  RealTrainer(const RealTrainer&) = delete;
+  RealTrainer& operator=(const RealTrainer&) = delete;
 
   // Number of tokens of the global batch that have a loss weight.
   int64_t NumTokens(int64_t step) const;

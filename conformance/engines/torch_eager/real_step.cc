@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementation of gpt2_step.h.
-#include "conformance/engines/torch_eager/gpt2_step.h"
+// Implementation of real_step.h.
+#include "conformance/engines/torch_eager/real_step.h"
 
 #include <cstring>
 #include <string>
@@ -18,7 +18,7 @@ using contract::TensorKind;
 namespace range = contract::range;
 
 // One rank holds everything, so every slice is a whole tensor.
-void Report(const contract::CaseData& data, const Gpt2Trainer& trainer, contract::StepRecord& record,
+void Report(const contract::CaseData& data, const RealTrainer& trainer, contract::StepRecord& record,
             contract::TensorFile* dump) {
   for (const TensorKind kind : contract::kTensorKinds) {
     for (size_t i = 0; i < data.parameters.size(); ++i) {
@@ -59,7 +59,7 @@ contract::Digest DigestOfBits(const contract::HostTensor& tensor) {
 }
 
 // The phase `reduce` has no mark: there is one rank.
-contract::StepRecord TrainGpt2Step(const contract::CaseData& data, Gpt2Trainer& trainer, contract::TraceWriter& trace,
+contract::StepRecord TrainRealStep(const contract::CaseData& data, RealTrainer& trainer, contract::TraceWriter& trace,
                                    int64_t step, contract::TensorFile* dump) {
   const auto mark = [&](const char* phase) {
     if (data.spec.phase_marks) trace.Phase(step, phase);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementation of gpt2_test_run.h.
-#include "conformance/engines/torch_eager/gpt2_test_run.h"
+// Implementation of real_test_run.h.
+#include "conformance/engines/torch_eager/real_test_run.h"
 
 #include <cstring>
 
@@ -32,7 +32,7 @@ size_t IndexOf(const contract::CaseData& data, const std::string& parameter) {
   contract::Fail(contract::ErrorCode::kInternal, "no parameter " + parameter);
 }
 
-contract::RealStep TrainStep(Gpt2Trainer& trainer, const contract::CaseData& data, int64_t step) {
+contract::RealStep TrainStep(RealTrainer& trainer, const contract::CaseData& data, int64_t step) {
   for (int64_t a = 0; a < data.spec.config.accumulation_steps; ++a) {
     trainer.Forward(step, a);
     trainer.Backward();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family gpt2 from a case folder to the trace, on a real text (the file in argv[1]): it learns, in both storage types,
-// and the trace says what the dump holds.
+// The real families from a case folder to the trace, on a real text (the file in argv[1]): they learn, in both storage
+// types, and the trace says what the dump holds.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <tuple>
 
 #include "conformance/contract/batch_source.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "conformance/engines/torch_eager/gpt2_step.h"
+#include "conformance/engines/torch_eager/real_step.h"
 #include "conformance/engines/torch_eager/run_case.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
@@ -19,16 +20,23 @@ namespace {
 
 std::filesystem::path text_path;
 
-contract::CaseData MakeTextCase(contract::DType storage) {
-  const contract::Gpt2Spec model = {.layers = 2,
-                                    .width = 32,
-                                    .heads = 4,
-                                    .positions = 16,
-                                    .hidden = 64,
-                                    .vocab = 128,
-                                    .dropout = 0.1,
-                                    .unused = true,
-                                    .frozen = {"layers.0.norm1.bias"}};
+// One parameter is frozen.
+contract::ModelSpec MakeModel(contract::Family family) {
+  contract::RealSpec sizes = {
+      .layers = 2, .width = 32, .heads = 4, .positions = 16, .hidden = 64, .vocab = 128, .frozen = {}};
+  sizes.dropout = 0.1;
+  sizes.unused = true;
+  if (family == contract::Family::kGpt2) {
+    sizes.frozen = {"layers.0.norm1.bias"};
+    return contract::Gpt2Spec{sizes};
+  }
+  sizes.frozen = {"layers.0.attn.v.weight"};
+  contract::LlamaSpec llama = {sizes, /*kv_heads=*/2};
+  llama.unequal_lengths = true;
+  return llama;
+}
+
+contract::CaseData MakeTextCase(const contract::ModelSpec& model, contract::DType storage) {
   contract::RunConfig config;
   config.optimizer = contract::OptimizerKind::kAdamW;
   config.storage = storage;
@@ -36,7 +44,7 @@ contract::CaseData MakeTextCase(contract::DType storage) {
   config.schedule.kind = contract::Schedule::Kind::kWarmup;
   config.schedule.warmup_num_steps = 4;
   config.gradient_clipping = 1;
-  contract::CaseData data = MakeGpt2Case(model, config, /*steps=*/20, /*batch=*/8, /*accumulation=*/2);
+  contract::CaseData data = MakeRealCase(model, config, /*steps=*/20, /*batch=*/8, /*accumulation=*/2);
   data.spec.first_step = 5;
   data.spec.dump_steps = {24};
   data.batches = contract::MakeBatches(contract::ReadTokenSource(text_path), model, {data.spec.seed, 5, 20, 8});
@@ -52,12 +60,13 @@ contract::Trace RunIn(const contract::CaseData& data, const std::filesystem::pat
   return contract::ReadTrace(root / "out", 0);
 }
 
-class Gpt2Case : public testing::TestWithParam<contract::DType> {};
+class RealCase : public testing::TestWithParam<std::tuple<contract::Family, contract::DType>> {};
 
-TEST_P(Gpt2Case, LearnsTheTextAndReportsEveryTensor) {
-  const contract::CaseData data = MakeTextCase(GetParam());
-  const std::filesystem::path root =
-      std::filesystem::path(testing::TempDir()) / ("gpt2_case_" + std::string(Name(GetParam())));
+TEST_P(RealCase, LearnsTheTextAndReportsEveryTensor) {
+  const auto [family, storage] = GetParam();
+  const contract::CaseData data = MakeTextCase(MakeModel(family), storage);
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) /
+                                     (std::string(data.spec.model.family()) + "_case_" + std::string(Name(storage)));
   const contract::Trace trace = RunIn(data, root);
   ASSERT_TRUE(trace.complete);
   ASSERT_EQ(trace.steps.size(), 20u);
@@ -72,7 +81,7 @@ TEST_P(Gpt2Case, LearnsTheTextAndReportsEveryTensor) {
     EXPECT_EQ(last.of(kind).size(), data.parameters.size() - (held ? 0 : 1)) << Name(kind);
     for (const contract::SliceDigest& slice : last.of(kind)) {
       const contract::HostTensor& tensor = dump.Find(std::string(Name(kind)) + "/" + slice.tensor + "@0");
-      EXPECT_EQ(tensor.dtype, kind == contract::TensorKind::kWeight ? GetParam() : contract::DType::kF32);
+      EXPECT_EQ(tensor.dtype, kind == contract::TensorKind::kWeight ? storage : contract::DType::kF32);
       EXPECT_EQ(tensor.numel(), slice.end);
       EXPECT_EQ(DigestOfBits(tensor).hash, slice.digest.hash) << slice.tensor;
       ++num_slices;
@@ -85,7 +94,9 @@ TEST_P(Gpt2Case, LearnsTheTextAndReportsEveryTensor) {
   std::filesystem::remove_all(root);
 }
 
-INSTANTIATE_TEST_SUITE_P(Storage, Gpt2Case, testing::Values(contract::DType::kF32, contract::DType::kBF16));
+INSTANTIATE_TEST_SUITE_P(FamilyAndStorage, RealCase,
+                         testing::Combine(testing::Values(contract::Family::kGpt2, contract::Family::kLlama),
+                                          testing::Values(contract::DType::kF32, contract::DType::kBF16)));
 
 }  // namespace
 }  // namespace plumbline::conformance::torch_eager

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers of family gpt2 in fp64 against docs/semantics.md, twice: numbers worked out by hand for a parameter
-// whose gradient is zero, and the formulas in plain loops for every element of a model with groups, a skipped step and
-// moments that the case gives.
+// The optimizers of the real families in fp64 against docs/semantics.md, twice: numbers worked out by hand for a
+// parameter whose gradient is zero, and the formulas in plain loops for every element of a model with groups, a skipped
+// step and moments that the case gives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "conformance/contract/case_file.h"
-#include "conformance/engines/torch_eager/gpt2_test_run.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_test_run.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -42,14 +42,14 @@ struct Idle {
 Idle AfterAStep(const RunConfig& config, const Idle& start, int64_t num_updates) {
   contract::Gpt2Spec model = Tiny();
   model.unused = true;
-  CaseData data = MakeGpt2Case(model, config, /*steps=*/1, /*batch=*/2);
+  CaseData data = MakeRealCase(model, config, /*steps=*/1, /*batch=*/2);
   data.num_updates = num_updates;
   const size_t unused = IndexOf(data, "unused.weight");
   contract::RealParameterState& state = data.real_state[unused];
   std::fill(state.master.begin(), state.master.end(), static_cast<float>(start.master));
   std::fill(state.moment.begin(), state.moment.end(), static_cast<float>(start.moment));
   std::fill(state.second_moment.begin(), state.second_moment.end(), static_cast<float>(start.second_moment));
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   TrainStep(trainer, data, 0);
   const auto value_of_all = [&](TensorKind kind) {
     const std::vector<double> values = Doubles(trainer.Values(kind, unused));
@@ -67,7 +67,7 @@ void ExpectNear(const Idle& found, const Idle& expected) {
 }
 
 // g = 2/4. In the first update b is g; in the third (1/4) / 2 + g = 5/8. The step is g + b / 2.
-TEST(Gpt2Optimizers, NesterovByHand) {
+TEST(RealOptimizers, NesterovByHand) {
   RunConfig config = Config(OptimizerKind::kSgd);
   config.params = {.lr = 0.125, .weight_decay = 0.25, .momentum = 0.5, .nesterov = true};
   ExpectNear(AfterAStep(config, {2, 0.25}, 0), {2 - 0.75 / 8, 0.5});
@@ -76,7 +76,7 @@ TEST(Gpt2Optimizers, NesterovByHand) {
 
 // With the betas of the group, 1/2 and 3/4, and t = 2. g = 2/8, so m and v stay 1/4 and 1/16; their corrections divide
 // by 3/4 and 7/16.
-TEST(Gpt2Optimizers, AdamByHand) {
+TEST(RealOptimizers, AdamByHand) {
   RunConfig config = Config(OptimizerKind::kAdam);
   config.params = {.lr = 0.125, .beta1 = 0.875, .beta2 = 0.9375, .eps = 0.25, .weight_decay = 0.125};
   config.groups = {{.match = "unused.*", .lr = {}, .weight_decay = {}, .betas = {{0.5, 0.75}}}};
@@ -85,7 +85,7 @@ TEST(Gpt2Optimizers, AdamByHand) {
 }
 
 // The sign of the old moment, 1 or 0, after a decay of 1/64 of the weight; the moment shrinks by the group's 3/4.
-TEST(Gpt2Optimizers, LionByHand) {
+TEST(RealOptimizers, LionByHand) {
   RunConfig config = Config(OptimizerKind::kLion);
   config.params = {.lr = 0.125, .beta1 = 0.875, .beta2 = 0.9375, .weight_decay = 0.125};
   config.groups = {{.match = "unused.*", .lr = {}, .weight_decay = {}, .betas = {{0.5, 0.75}}}};
@@ -98,7 +98,7 @@ TEST(Gpt2Optimizers, LionByHand) {
 
 // Step 0 has the lower bound of beta1, and 0.99 for beta2, whatever the group says. With a beta1 of 0 the direction is
 // the sign of the gradient alone, which is 0.
-TEST(Gpt2Optimizers, OneCycleMovesTheBetasOfLion) {
+TEST(RealOptimizers, OneCycleMovesTheBetasOfLion) {
   RunConfig config = Config(OptimizerKind::kLion);
   config.groups = {{.match = "unused.*", .lr = {}, .weight_decay = {}, .betas = {{0.5, 0.75}}}};
   config.schedule.kind = contract::Schedule::Kind::kOneCycle;
@@ -131,7 +131,7 @@ void ExpectLamb(double p, double min_coeff, double max_coeff, double expected) {
 }
 
 // All elements are alike, so the ratio is |p| / |u|: a step is lr |p|, whatever u is.
-TEST(Gpt2Optimizers, LambByHand) {
+TEST(RealOptimizers, LambByHand) {
   ASSERT_GT(2 / LambStep(2), 2.25);
   ASSERT_LT(2 / LambStep(2), 2.5);
   ExpectLamb(2, 0.01, 10, 2 - 0.125 * 2);
@@ -140,7 +140,7 @@ TEST(Gpt2Optimizers, LambByHand) {
 }
 
 // The ratio is 1 then, even where the limits do not allow it.
-TEST(Gpt2Optimizers, LambHasNoRatioWhereANormIsZero) {
+TEST(RealOptimizers, LambHasNoRatioWhereANormIsZero) {
   ExpectLamb(0, 0.01, 10, -0.125 * LambStep(0));
   ExpectLamb(0, 4, 10, -0.125 * LambStep(0));
   ExpectNear(AfterAStep(LambConfig(4, 10), {0, 0, 0}, 1), {0, 0, 0});
@@ -180,7 +180,7 @@ CaseData MakeCase(const RunConfig& config, int64_t num_updates) {
   model.tied_head = false;
   model.unused = true;
   model.frozen = {"embed.weight", "layers.0.norm1.bias"};
-  CaseData data = MakeGpt2Case(model, config, kSteps, /*batch=*/4, /*accumulation=*/2);
+  CaseData data = MakeRealCase(model, config, kSteps, /*batch=*/4, /*accumulation=*/2);
   data.num_updates = num_updates;
   data.real_state[0].master[7 * model.width] = std::numeric_limits<float>::infinity();
   std::replace(data.batches.tokens.begin(), data.batches.tokens.end(), 7, 3);
@@ -211,7 +211,7 @@ Parameter StartOf(const CaseData& data, size_t index) {
   return parameter;
 }
 
-void ExpectValues(const Gpt2Trainer& trainer, TensorKind kind, size_t index, const std::vector<double>& expected) {
+void ExpectValues(const RealTrainer& trainer, TensorKind kind, size_t index, const std::vector<double>& expected) {
   const contract::HostTensor tensor = trainer.Values(kind, index);
   const std::vector<double> found = Doubles(tensor);
   ASSERT_EQ(found.size(), expected.size()) << tensor.name << ", " << Name(kind);
@@ -223,7 +223,7 @@ void ExpectValues(const Gpt2Trainer& trainer, TensorKind kind, size_t index, con
 void ExpectFollows(const RunConfig& config, const Formula& formula) {
   for (const int64_t num_updates : {0, 3}) {
     const CaseData data = MakeCase(config, num_updates);
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     std::vector<Parameter> parameters;
     for (size_t i = 0; i < data.parameters.size(); ++i) {
       if (!data.parameters[i].frozen) parameters.push_back(StartOf(data, i));
@@ -244,7 +244,7 @@ void ExpectFollows(const RunConfig& config, const Formula& formula) {
   }
 }
 
-TEST(Gpt2Optimizers, NesterovFollowsTheDocument) {
+TEST(RealOptimizers, NesterovFollowsTheDocument) {
   RunConfig config = ConfigWithGroups(OptimizerKind::kSgd);
   config.params.nesterov = true;
   ExpectFollows(config, [](Parameter& x, const std::vector<double>& gradient, double t) {
@@ -278,7 +278,7 @@ double Norm(const std::vector<double>& values) {
 }
 
 // With limits that some parameters reach.
-TEST(Gpt2Optimizers, LambFollowsTheDocument) {
+TEST(RealOptimizers, LambFollowsTheDocument) {
   RunConfig config = ConfigWithGroups(OptimizerKind::kLamb);
   config.params.min_coeff = 0.125;
   config.params.max_coeff = 1.5;
@@ -301,7 +301,7 @@ TEST(Gpt2Optimizers, LambFollowsTheDocument) {
   EXPECT_GT(num_high, 0);
 }
 
-TEST(Gpt2Optimizers, LionFollowsTheDocument) {
+TEST(RealOptimizers, LionFollowsTheDocument) {
   ExpectFollows(ConfigWithGroups(OptimizerKind::kLion), [](Parameter& x, const std::vector<double>& gradient, double) {
     for (size_t e = 0; e < gradient.size(); ++e) {
       const double direction = x.beta1 * x.moment[e] + (1 - x.beta1) * gradient[e];
@@ -312,11 +312,11 @@ TEST(Gpt2Optimizers, LionFollowsTheDocument) {
   });
 }
 
-TEST(Gpt2Optimizers, AdamAddsTheDecayToTheGradient) {
+TEST(RealOptimizers, AdamAddsTheDecayToTheGradient) {
   ExpectFollows(ConfigWithGroups(OptimizerKind::kAdam), AdamFormula(/*decoupled=*/false));
 }
 
-TEST(Gpt2Optimizers, AdamWHasTheBetasOfGroups) {
+TEST(RealOptimizers, AdamWHasTheBetasOfGroups) {
   ExpectFollows(ConfigWithGroups(OptimizerKind::kAdamW), AdamFormula(/*decoupled=*/true));
 }
 

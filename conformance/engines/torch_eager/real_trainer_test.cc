@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gpt2 trainer through its seam, without LibTorch: gradients in fp64 against finite differences of the loss,
-// updates against the document's formulas in plain doubles, groups, frozen and unused parameters, accumulation,
-// clipping, skips.
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+// The trainer of the real families through its seam, without LibTorch: gradients in fp64 against finite differences of
+// the loss, updates against the document's formulas in plain doubles, groups, frozen and unused parameters,
+// accumulation, clipping, skips.
+#include "conformance/engines/torch_eager/real_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/engines/torch_eager/gpt2_test_run.h"
+#include "conformance/engines/torch_eager/real_test_run.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -47,31 +47,31 @@ double Difference(CaseData& data, size_t tensor, size_t element) {
   const float center = value;
   const auto loss = [&](int strides) {
     value = center + static_cast<float>(strides) * kStride;
-    const double result = Gpt2Trainer(data).Forward(0, 0);
+    const double result = RealTrainer(data).Forward(0, 0);
     value = center;
     return result;
   };
   return (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * kStride);
 }
 
-void ExpectGradientsOfTheLoss(const contract::Gpt2Spec& model) {
-  CaseData data = MakeGpt2Case(model, Config(OptimizerKind::kSgd, DType::kF64), /*steps=*/1, /*batch=*/2);
+void ExpectGradientsOfTheLoss(const contract::ModelSpec& model) {
+  CaseData data = MakeRealCase(model, Config(OptimizerKind::kSgd, DType::kF64), /*steps=*/1, /*batch=*/2);
   Quantise(data);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   trainer.Forward(0, 0);
   trainer.Backward();
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     const std::vector<double> gradient = Doubles(trainer.Values(TensorKind::kGradient, i));
-    ASSERT_EQ(gradient.size(), static_cast<size_t>(data.parameters[i].numel()));
+    ASSERT_EQ(gradient.size(), static_cast<size_t>(data.parameters[i].frozen ? 0 : data.parameters[i].numel()));
     for (size_t e = 0; e < gradient.size(); e += 1 + gradient.size() / 12) {  // about a dozen elements each
       EXPECT_NEAR(gradient[e], Difference(data, i, e), 1e-9) << data.parameters[i].name << "[" << e << "]";
     }
   }
 }
 
-TEST(Gpt2Trainer, GradientsAreDerivativesOfTheLossTied) { ExpectGradientsOfTheLoss(Tiny()); }
+TEST(RealTrainer, GradientsAreDerivativesOfTheLossTied) { ExpectGradientsOfTheLoss(Tiny()); }
 
-TEST(Gpt2Trainer, GradientsAreDerivativesOfTheLossUntiedWithDropout) {
+TEST(RealTrainer, GradientsAreDerivativesOfTheLossUntiedWithDropout) {
   contract::Gpt2Spec model = Tiny();
   model.tied_head = false;
   model.dropout = 0.3;
@@ -79,27 +79,32 @@ TEST(Gpt2Trainer, GradientsAreDerivativesOfTheLossUntiedWithDropout) {
   ExpectGradientsOfTheLoss(model);
 }
 
-// The document's loss of a model without layers worth speaking of: all weights zero but norms, hence equal logits.
-TEST(Gpt2Trainer, TheLossOfEqualLogitsIsTheLogarithmOfTheVocabulary) {
-  CaseData data = MakeGpt2Case(Tiny(), Config(OptimizerKind::kSgd, DType::kF64), 1);
-  for (contract::RealParameterState& state : data.real_state) std::fill(state.master.begin(), state.master.end(), 0);
-  EXPECT_NEAR(Gpt2Trainer(data).Forward(0, 0), std::log(11.0), 1e-12);
+TEST(RealTrainer, GradientsAreDerivativesOfTheLossOfLlamas) {
+  ExpectGradientsOfTheLoss(TinyLlama());
+  ExpectGradientsOfTheLoss(UnequalLlama());
 }
 
-TEST(Gpt2Trainer, AdamWFollowsTheDocumentFromTheMomentsOfTheCase) {
+// The document's loss of a model without layers worth speaking of: all weights zero but norms, hence equal logits.
+TEST(RealTrainer, TheLossOfEqualLogitsIsTheLogarithmOfTheVocabulary) {
+  CaseData data = MakeRealCase(Tiny(), Config(OptimizerKind::kSgd, DType::kF64), 1);
+  for (contract::RealParameterState& state : data.real_state) std::fill(state.master.begin(), state.master.end(), 0);
+  EXPECT_NEAR(RealTrainer(data).Forward(0, 0), std::log(11.0), 1e-12);
+}
+
+TEST(RealTrainer, AdamWFollowsTheDocumentFromTheMomentsOfTheCase) {
   contract::RunConfig config = Config(OptimizerKind::kAdamW, DType::kF64);
   config.params.beta1 = 0.8;
   config.params.beta2 = 0.95;
   config.params.eps = 1e-6;
   config.params.weight_decay = 0.1;
   for (const int64_t num_updates : {0, 3}) {
-    CaseData data = MakeGpt2Case(Tiny(), config, 2);
+    CaseData data = MakeRealCase(Tiny(), config, 2);
     data.num_updates = num_updates;
     for (contract::RealParameterState& state : data.real_state) {
       std::fill(state.moment.begin(), state.moment.end(), 0.25f);
       std::fill(state.second_moment.begin(), state.second_moment.end(), 0.125f);
     }
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     const size_t p = IndexOf(data, "layers.1.attn.qkv.weight");
     double m = 0.25, v = 0.125, master = data.real_state[p].master[4];
     for (int64_t step = 0; step < 2; ++step) {
@@ -117,15 +122,15 @@ TEST(Gpt2Trainer, AdamWFollowsTheDocumentFromTheMomentsOfTheCase) {
   }
 }
 
-TEST(Gpt2Trainer, SgdFollowsTheDocumentAndItsFirstBufferIsTheGradient) {
+TEST(RealTrainer, SgdFollowsTheDocumentAndItsFirstBufferIsTheGradient) {
   contract::RunConfig config = Config(OptimizerKind::kSgd, DType::kF64);
   config.params.momentum = 0.5;
   config.params.weight_decay = 0.1;
   for (const int64_t num_updates : {0, 1}) {
-    CaseData data = MakeGpt2Case(Tiny(), config, 2);
+    CaseData data = MakeRealCase(Tiny(), config, 2);
     data.num_updates = num_updates;
     for (auto& state : data.real_state) std::fill(state.moment.begin(), state.moment.end(), 0.25f);
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     const size_t p = IndexOf(data, "layers.0.mlp.up.bias");
     double b = 0.25, master = data.real_state[p].master[2];
     for (int64_t step = 0; step < 2; ++step) {
@@ -140,14 +145,14 @@ TEST(Gpt2Trainer, SgdFollowsTheDocumentAndItsFirstBufferIsTheGradient) {
   }
 }
 
-TEST(Gpt2Trainer, GroupsHaveTheirOwnRateAndDecayAndUnusedParametersOnlyDecay) {
+TEST(RealTrainer, GroupsHaveTheirOwnRateAndDecayAndUnusedParametersOnlyDecay) {
   contract::RunConfig config = Config(OptimizerKind::kAdamW);
   config.params.weight_decay = 0.5;
   config.groups = {{"nothing.*", 7.0, 7.0}, {"*.bias", std::nullopt, 0.0}, {"unused.*", 0.25, 0.125}};
   contract::Gpt2Spec model = Tiny();
   model.unused = true;
-  const CaseData data = MakeGpt2Case(model, config, 1);
-  Gpt2Trainer trainer(data);
+  const CaseData data = MakeRealCase(model, config, 1);
+  RealTrainer trainer(data);
   EXPECT_EQ(TrainStep(trainer, data, 0).lr, (std::vector<double>{0.01, 7, 0.01, 0.25}));
   const size_t unused = IndexOf(data, "unused.weight"), bias = IndexOf(data, "norm.bias");
   const std::vector<double> after = Doubles(trainer.Values(TensorKind::kMaster, unused));
@@ -161,13 +166,13 @@ TEST(Gpt2Trainer, GroupsHaveTheirOwnRateAndDecayAndUnusedParametersOnlyDecay) {
               data.real_state[bias].master[0] - std::copysign(0.01, g), 1e-5);
 }
 
-TEST(Gpt2Trainer, FrozenParametersStayAndHaveNoGradientAndNoState) {
+TEST(RealTrainer, FrozenParametersStayAndHaveNoGradientAndNoState) {
   contract::RunConfig config = Config(OptimizerKind::kAdamW);
   config.params.weight_decay = 0.5;
   contract::Gpt2Spec model = Tiny();
   model.frozen = {"embed.weight", "layers.0.norm1.bias"};
-  const CaseData data = MakeGpt2Case(model, config, 2);
-  Gpt2Trainer trainer(data);
+  const CaseData data = MakeRealCase(model, config, 2);
+  RealTrainer trainer(data);
   const double norm = TrainStep(trainer, data, 0).gradient_norm;
   double sum = 0;
   for (size_t i = 0; i < data.parameters.size(); ++i) {
@@ -184,12 +189,12 @@ TEST(Gpt2Trainer, FrozenParametersStayAndHaveNoGradientAndNoState) {
   EXPECT_NEAR(norm, std::sqrt(sum), 1e-12);
 }
 
-TEST(Gpt2Trainer, TwoMicroBatchesAddUpToTheGlobalBatch) {
+TEST(RealTrainer, TwoMicroBatchesAddUpToTheGlobalBatch) {
   contract::Gpt2Spec model = Tiny();
   model.dropout = 0.25;
-  const CaseData one = MakeGpt2Case(model, Config(OptimizerKind::kSgd), 1, 6, 1);
-  const CaseData two = MakeGpt2Case(model, Config(OptimizerKind::kSgd), 1, 6, 2);
-  Gpt2Trainer one_trainer(one), two_trainer(two);
+  const CaseData one = MakeRealCase(model, Config(OptimizerKind::kSgd), 1, 6, 1);
+  const CaseData two = MakeRealCase(model, Config(OptimizerKind::kSgd), 1, 6, 2);
+  RealTrainer one_trainer(one), two_trainer(two);
   const double loss = one_trainer.Forward(0, 0);
   one_trainer.Backward();
   double sum = 0;
@@ -205,11 +210,11 @@ TEST(Gpt2Trainer, TwoMicroBatchesAddUpToTheGlobalBatch) {
   }
 }
 
-TEST(Gpt2Trainer, ClippingScalesTheUpdateButNotTheReportedGradient) {
+TEST(RealTrainer, ClippingScalesTheUpdateButNotTheReportedGradient) {
   contract::RunConfig config = Config(OptimizerKind::kSgd, DType::kF64);
   config.gradient_clipping = 0.0625;
-  const CaseData data = MakeGpt2Case(Tiny(), config, 1);
-  Gpt2Trainer trainer(data);
+  const CaseData data = MakeRealCase(Tiny(), config, 1);
+  RealTrainer trainer(data);
   const double norm = TrainStep(trainer, data, 0).gradient_norm;
   ASSERT_GT(norm, 0.0625);
   double sum = 0;
@@ -224,13 +229,13 @@ TEST(Gpt2Trainer, ClippingScalesTheUpdateButNotTheReportedGradient) {
   EXPECT_NEAR(norm, std::sqrt(sum), 1e-12);
 }
 
-TEST(Gpt2Trainer, SkipsAStepWhoseGradientIsNotFinite) {
+TEST(RealTrainer, SkipsAStepWhoseGradientIsNotFinite) {
   contract::RunConfig config = Config(OptimizerKind::kAdamW);
-  CaseData data = MakeGpt2Case(Tiny(), config, 1);
+  CaseData data = MakeRealCase(Tiny(), config, 1);
   data.num_updates = 5;
   const size_t p = IndexOf(data, "pos.weight");
   data.real_state[p].master[0] = std::numeric_limits<float>::infinity();
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   const contract::RealStep report = TrainStep(trainer, data, 0);
   EXPECT_TRUE(report.skipped);
   EXPECT_FALSE(std::isfinite(report.gradient_norm));
@@ -238,9 +243,9 @@ TEST(Gpt2Trainer, SkipsAStepWhoseGradientIsNotFinite) {
   EXPECT_TRUE(std::equal(after.begin(), after.end(), data.real_state[p].master.begin()));
 }
 
-TEST(Gpt2Trainer, Bf16WeightsAreTheMasterWeightsRounded) {
-  const CaseData data = MakeGpt2Case(Tiny(), Config(OptimizerKind::kAdamW, DType::kBF16), 1);
-  Gpt2Trainer trainer(data);
+TEST(RealTrainer, Bf16WeightsAreTheMasterWeightsRounded) {
+  const CaseData data = MakeRealCase(Tiny(), Config(OptimizerKind::kAdamW, DType::kBF16), 1);
+  RealTrainer trainer(data);
   TrainStep(trainer, data, 0);
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     const contract::HostTensor weight = trainer.Values(TensorKind::kWeight, i);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "conformance/contract/case_file.h"
-#include "conformance/engines/torch_eager/gpt2_test_run.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_test_run.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 #include "conformance/engines/torch_eager/test_case.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -52,7 +52,7 @@ contract::RunConfig OneCycle(OptimizerKind optimizer) {
 CaseData CaseWithASkippedStep(OptimizerKind optimizer) {
   contract::Gpt2Spec model = Tiny();
   model.tied_head = false;
-  CaseData data = MakeGpt2Case(model, OneCycle(optimizer), kSteps);
+  CaseData data = MakeRealCase(model, OneCycle(optimizer), kSteps);
   data.real_state[0].master[7 * model.width] = std::numeric_limits<float>::infinity();
   std::replace(data.batches.tokens.begin(), data.batches.tokens.end(), 7, 3);
   data.batches.tokens[data.batches.Index(kSkipped, 0, 0)] = 7;
@@ -80,7 +80,7 @@ std::vector<Element> SomeElements(const CaseData& data) {
   return elements;
 }
 
-void ExpectValue(const Gpt2Trainer& trainer, TensorKind kind, const Element& element, double expected, int64_t step) {
+void ExpectValue(const RealTrainer& trainer, TensorKind kind, const Element& element, double expected, int64_t step) {
   EXPECT_NEAR(Doubles(trainer.Values(kind, element.parameter))[element.index], expected, 1e-13)
       << "step " << step << ", tensor " << element.parameter;
 }
@@ -94,9 +94,9 @@ void AdamWUpdate(Element& e, double g, double lr, double beta1, double t) {
 }
 
 // The skipped step moves the schedule but not t; bias corrections use the betas of the step.
-TEST(Gpt2Schedule, AdamWUnderOneCycleFollowsTheDocument) {
+TEST(RealSchedule, AdamWUnderOneCycleFollowsTheDocument) {
   const CaseData data = CaseWithASkippedStep(OptimizerKind::kAdamW);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   std::vector<Element> elements = SomeElements(data);
   double t = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
@@ -118,9 +118,9 @@ TEST(Gpt2Schedule, AdamWUnderOneCycleFollowsTheDocument) {
   }
 }
 
-TEST(Gpt2Schedule, SgdUnderOneCycleKeepsItsMomentum) {
+TEST(RealSchedule, SgdUnderOneCycleKeepsItsMomentum) {
   const CaseData data = CaseWithASkippedStep(OptimizerKind::kSgd);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   std::vector<Element> elements = SomeElements(data);
   for (int64_t step = 0; step < kSteps; ++step) {
     const contract::RealStep report = TrainStep(trainer, data, step);
@@ -139,15 +139,15 @@ TEST(Gpt2Schedule, SgdUnderOneCycleKeepsItsMomentum) {
 }
 
 // A case that begins in the middle, with updates made before: step and t each go on from their own number.
-TEST(Gpt2Schedule, AResumedCaseIsWhereItsFirstStepIs) {
-  CaseData data = MakeGpt2Case(Tiny(), OneCycle(OptimizerKind::kAdamW), /*steps=*/1);
+TEST(RealSchedule, AResumedCaseIsWhereItsFirstStepIs) {
+  CaseData data = MakeRealCase(Tiny(), OneCycle(OptimizerKind::kAdamW), /*steps=*/1);
   data.num_updates = 2;
   data.spec.first_step = data.batches.first_step = 4;
   for (contract::RealParameterState& state : data.real_state) {
     std::fill(state.moment.begin(), state.moment.end(), 0.25f);
     std::fill(state.second_moment.begin(), state.second_moment.end(), 0.125f);
   }
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   EXPECT_DOUBLE_EQ(TrainStep(trainer, data, 4).lr.at(0), kRates[4]);
   for (Element& element : SomeElements(data)) {
     element.moment = 0.25;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of family `gpt2` and its line of the trace: forward and backward of each micro-batch, the update, digests
-// over bits. No LibTorch here; the training is behind gpt2_trainer.h.
+// One step of a real family and its line of the trace: forward and backward of each micro-batch, the update, digests
+// over bits. No LibTorch here; the training is behind real_trainer.h.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "conformance/engines/torch_eager/gpt2_trainer.h"
+#include "conformance/engines/torch_eager/real_trainer.h"
 
 namespace plumbline::conformance::torch_eager {
 
@@ -16,7 +16,7 @@ namespace plumbline::conformance::torch_eager {
 contract::Digest DigestOfBits(const contract::HostTensor& tensor);
 
 // `dump` receives all tensors after the step unless it is null.
-contract::StepRecord TrainGpt2Step(const contract::CaseData& data, Gpt2Trainer& trainer, contract::TraceWriter& trace,
+contract::StepRecord TrainRealStep(const contract::CaseData& data, RealTrainer& trainer, contract::TraceWriter& trace,
                                    int64_t step, contract::TensorFile* dump);
 
 }  // namespace plumbline::conformance::torch_eager
