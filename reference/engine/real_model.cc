@@ -2,9 +2,13 @@
 // Implements real_model.h: the list of real families, whose folders have functions of the same names.
 #include "reference/engine/real_model.h"
 
+#include <vector>
+
 #include "conformance/contract/error.h"
 #include "reference/gpt2/model.h"
 #include "reference/gpt2/tensors.h"
+#include "reference/llama/model.h"
+#include "reference/llama/tensors.h"
 #include "reference/ops/matrix.h"
 #include "reference/real/step_context.h"
 
@@ -12,6 +16,7 @@ namespace plumbline::reference {
 namespace {
 
 using gpt2::TensorsFor;
+using llama::TensorsFor;
 
 // ModelTensors and ModelTape are those of the family whose sizes Spec has.
 template <typename Spec, typename ModelTensors, typename ModelTape>
@@ -55,10 +60,12 @@ class ModelOf : public RealModel {
 };
 
 using Gpt2Model = ModelOf<contract::Gpt2Spec, gpt2::ModelTensors, gpt2::ModelTape>;
+using LlamaModel = ModelOf<contract::LlamaSpec, llama::ModelTensors, llama::ModelTape>;
 
 }  // namespace
 
 std::unique_ptr<RealModel> MakeRealModel(const contract::ModelSpec& spec, uint64_t seed) {
+  if (spec.kind() == contract::Family::kLlama) return std::make_unique<LlamaModel>(spec.llama(), seed);
   return std::make_unique<Gpt2Model>(spec.gpt2(), seed);
 }
 

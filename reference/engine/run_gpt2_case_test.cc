@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,8 +15,8 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "reference/engine/run_case.h"
 #include "reference/testing/real_case.h"
+#include "reference/testing/run_real_case.h"
 
 namespace plumbline::reference {
 namespace {
@@ -27,27 +26,6 @@ using contract::TensorKind;
 
 constexpr int64_t kBatch = 6;
 constexpr int64_t kSteps = 4;
-
-// Writes the case into a new folder of the running test, runs it, and returns OUT_DIR.
-std::filesystem::path OutDirOf(const contract::CaseData& data) {
-  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(info->test_suite_name()) + "." + info->name();
-  for (char& c : name)
-    if (c == '/') c = '_';
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / name;
-  std::filesystem::remove_all(root);
-  std::filesystem::create_directories(root / "case");
-  std::filesystem::create_directories(root / "out");
-  contract::WriteCase(root / "case", data);
-  RunCase(root / "case", root / "out");
-  return root / "out";
-}
-
-std::vector<double> Doubles(const contract::HostTensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.numel()));
-  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
-  return values;
-}
 
 contract::Gpt2Spec FullModel() {
   contract::Gpt2Spec model = SmallGpt2();
