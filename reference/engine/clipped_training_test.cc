@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "conformance/contract/error.h"
-#include "reference/engine/gpt2_trainer.h"
+#include "reference/engine/real_trainer.h"
 #include "reference/testing/finite_difference.h"
-#include "reference/testing/gpt2_case.h"
 #include "reference/testing/random_matrix.h"
+#include "reference/testing/real_case.h"
 #include "reference/testing/run_step.h"
 
 namespace plumbline::reference {
@@ -25,7 +25,7 @@ using contract::TensorKind;
 constexpr int64_t kBatch = 4;
 
 contract::RunConfig PlainSgd() {
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kSgd, kBatch);
+  contract::RunConfig config = RealConfig(OptimizerKind::kSgd, kBatch);
   config.params = {};
   config.params.lr = 1;
   return config;
@@ -61,8 +61,8 @@ double SumSquares(const Matrix& matrix) { return Inner(matrix, matrix); }
 TEST(ExemptGroups, AreInNoNormAndMultipliedByNoFactor) {
   contract::RunConfig config = PlainSgd();
   config.groups = {ExemptGroup("*.bias"), {"layers.1.*", std::nullopt, std::nullopt}};
-  const contract::CaseData data = MakeGpt2Case(Model(), config, 1);
-  Gpt2Trainer free(data);
+  const contract::CaseData data = MakeRealCase(Model(), config, 1);
+  RealTrainer free(data);
   RunStep(free, 0);
   const Tensors gradient = free.Of(TensorKind::kGradient);
   double of_clipped = 0;
@@ -78,8 +78,8 @@ TEST(ExemptGroups, AreInNoNormAndMultipliedByNoFactor) {
   // The last threshold is between both norms: it clips nothing, though the norm of all is above it.
   for (const double threshold : {norm / 8, (norm + std::sqrt(of_all)) / 2}) {
     config.gradient_clipping = threshold;
-    const contract::CaseData clipped_data = MakeGpt2Case(Model(), config, 1);
-    Gpt2Trainer clipped(clipped_data);
+    const contract::CaseData clipped_data = MakeRealCase(Model(), config, 1);
+    RealTrainer clipped(clipped_data);
     const Tensors start = clipped.Of(TensorKind::kMaster);
     RunStep(clipped, 0);
     EXPECT_EQ(clipped.real()->gradient_norm, free.real()->gradient_norm);
@@ -101,9 +101,9 @@ TEST(ExemptGroups, WithANanOrInfinityMakeTheNormNotFiniteAndSkipTheStep) {
   config.params.lr = 0.125;
   config.groups = {ExemptGroup("*")};
   config.gradient_clipping = 0.5;
-  contract::CaseData data = MakeGpt2Case(Model(), config, 3);
+  contract::CaseData data = MakeRealCase(Model(), config, 3);
   PoisonStep(data, 1);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   RunStep(trainer, 0);
   EXPECT_EQ(trainer.real()->gradient_norm, 0);
   EXPECT_FALSE(trainer.real()->skipped);
@@ -154,8 +154,8 @@ contract::RunConfig ClippingByUnits() {
 TEST(ClippingByUnits, ClipsEachRowOrColumnOrVectorByItsWeightsBeforeTheUpdate) {
   contract::RunConfig config = ClippingByUnits();
   config.groups = {ExemptGroup("layers.0.*.bias")};
-  const contract::CaseData data = MakeGpt2Case(Model(), config, 1);
-  Gpt2Trainer trainer(data);
+  const contract::CaseData data = MakeRealCase(Model(), config, 1);
+  RealTrainer trainer(data);
   const Tensors start = trainer.Of(TensorKind::kMaster);
   RunStep(trainer, 0);
   double norm_squares = 0;
@@ -187,9 +187,9 @@ TEST(ClippingByUnits, ClipsEachRowOrColumnOrVectorByItsWeightsBeforeTheUpdate) {
 }
 
 TEST(ClippingByUnits, SkipsAStepWhoseGradientIsNotFinite) {
-  contract::CaseData data = MakeGpt2Case(Model(), ClippingByUnits(), 2);
+  contract::CaseData data = MakeRealCase(Model(), ClippingByUnits(), 2);
   PoisonStep(data, 0);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   const Tensors start = trainer.Of(TensorKind::kMaster);
   RunStep(trainer, 0);
   EXPECT_TRUE(trainer.real()->skipped);
@@ -230,7 +230,7 @@ struct HistoryByHand {
   }
 };
 
-void ExpectHistory(const Gpt2Trainer& trainer, const HistoryByHand& expected) {
+void ExpectHistory(const RealTrainer& trainer, const HistoryByHand& expected) {
   const std::optional<contract::NormHistory> history = trainer.real()->norm_history;
   ASSERT_TRUE(history);
   EXPECT_EQ(static_cast<double>(history->count), expected.n);
@@ -241,10 +241,10 @@ void ExpectHistory(const Gpt2Trainer& trainer, const HistoryByHand& expected) {
 // From a history of one small norm that the case brings: warm-up, warm-up, a skipped step, then clipping. Biases are
 // exempt. The embedding, parameter 0, has the infinite element.
 TEST(ClippingByHistory, GoesOnFromTheCasesHistoryAndLeavesItInASkippedStep) {
-  contract::CaseData data = MakeGpt2Case(Model(), ClippingByHistory(), 6);
+  contract::CaseData data = MakeRealCase(Model(), ClippingByHistory(), 6);
   data.norm_history = {1, 0.0625, 0.03125};
   PoisonStep(data, 2);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   HistoryByHand expected{1, 0.0625, 0.03125};
   int num_clipped = 0;
   for (int64_t step = 0; step < 6; ++step) {
@@ -270,7 +270,7 @@ TEST(ClippingByHistory, GoesOnFromTheCasesHistoryAndLeavesItInASkippedStep) {
 TEST(Clipping, RejectsAKindThatIsNotKnown) {
   contract::RunConfig config = PlainSgd();
   config.adaptive_clipping.kind = static_cast<contract::AdaptiveClipping::Kind>(3);
-  Gpt2Trainer trainer(MakeGpt2Case(Model(), config, 1));
+  RealTrainer trainer(MakeRealCase(Model(), config, 1));
   try {
     RunStep(trainer, 0);
     FAIL() << "clipped";

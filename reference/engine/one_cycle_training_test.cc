@@ -7,9 +7,9 @@
 #include <iterator>
 #include <vector>
 
-#include "reference/engine/gpt2_trainer.h"
+#include "reference/engine/real_trainer.h"
 #include "reference/optimizer/sgd.h"
-#include "reference/testing/gpt2_case.h"
+#include "reference/testing/real_case.h"
 #include "reference/testing/run_step.h"
 
 namespace plumbline::reference {
@@ -39,7 +39,7 @@ constexpr CycleStep kCycle[] = {
 };
 
 contract::RunConfig OneCycleConfig(OptimizerKind optimizer) {
-  contract::RunConfig config = Gpt2Config(optimizer, kBatch);
+  contract::RunConfig config = RealConfig(optimizer, kBatch);
   config.params.lr = 0.5;
   config.params.weight_decay = 0.125;
   config.groups = {{"*.bias", 0.25, 0.0}};
@@ -78,7 +78,7 @@ bool Close(double a, double b) { return a == b || std::abs(a - b) <= 1e-12; }
 
 // Runs kCycle with one step left out and holds every state after every step to AdamWElement.
 void ExpectOneCycleOfAdamW(const contract::CaseData& data, int64_t skipped_step) {
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   std::vector<std::vector<AdamWElement>> expected;
   for (const contract::RealParameterState& state : data.real_state)
     expected.emplace_back(state.master.begin(), state.master.end());
@@ -108,7 +108,7 @@ void ExpectOneCycleOfAdamW(const contract::CaseData& data, int64_t skipped_step)
 // β₁ changes in every step of the cycle.
 TEST(OneCycleTraining, GivesAdamWTheRateAndBetasOfEachStep) {
   constexpr int64_t kNone = -1;
-  ExpectOneCycleOfAdamW(MakeGpt2Case(SmallGpt2(), OneCycleConfig(OptimizerKind::kAdamW), std::ssize(kCycle)), kNone);
+  ExpectOneCycleOfAdamW(MakeRealCase(SmallGpt2(), OneCycleConfig(OptimizerKind::kAdamW), std::ssize(kCycle)), kNone);
 }
 
 TEST(OneCycleTraining, GoesOnThroughASkippedStepWhileTheBetasPowersDoNot) {
@@ -116,15 +116,15 @@ TEST(OneCycleTraining, GoesOnThroughASkippedStepWhileTheBetasPowersDoNot) {
   model.tied_head = false;
   for (const int64_t skipped : {0, 3}) {
     SCOPED_TRACE(testing::Message() << "skipped " << skipped);
-    contract::CaseData data = MakeGpt2Case(model, OneCycleConfig(OptimizerKind::kAdamW), std::ssize(kCycle));
+    contract::CaseData data = MakeRealCase(model, OneCycleConfig(OptimizerKind::kAdamW), std::ssize(kCycle));
     PoisonStep(data, skipped);
     ExpectOneCycleOfAdamW(data, skipped);
   }
 }
 
 TEST(OneCycleTraining, LeavesSgdsMomentumAlone) {
-  const contract::CaseData data = MakeGpt2Case(SmallGpt2(), OneCycleConfig(OptimizerKind::kSgd), std::ssize(kCycle));
-  Gpt2Trainer trainer(data);
+  const contract::CaseData data = MakeRealCase(SmallGpt2(), OneCycleConfig(OptimizerKind::kSgd), std::ssize(kCycle));
+  RealTrainer trainer(data);
   for (int64_t step = 0; step < std::ssize(kCycle); ++step) {
     const Tensors master = trainer.Of(TensorKind::kMaster);
     const Tensors moment = trainer.Of(TensorKind::kMoment);

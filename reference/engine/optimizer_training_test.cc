@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/gpt2_trainer.h"
+#include "reference/engine/real_trainer.h"
 #include "reference/optimizer/parameter_update.h"
-#include "reference/testing/gpt2_case.h"
+#include "reference/testing/real_case.h"
 #include "reference/testing/run_step.h"
 
 namespace plumbline::reference {
@@ -33,7 +33,7 @@ contract::Gpt2Spec Model() {
 
 // Groups: the default one, biases, what else is in layer 1. No setting of one is another's or a default.
 contract::RunConfig Config(OptimizerKind optimizer) {
-  contract::RunConfig config = Gpt2Config(optimizer, kBatch);
+  contract::RunConfig config = RealConfig(optimizer, kBatch);
   config.params.lr = 0.03125;
   config.params.beta1 = 0.75;
   config.params.beta2 = 0.875;
@@ -47,7 +47,7 @@ contract::RunConfig Config(OptimizerKind optimizer) {
 }
 
 contract::CaseData InMidTraining(const contract::RunConfig& config, int64_t steps) {
-  contract::CaseData data = MakeGpt2Case(Model(), config, steps, kFirst);
+  contract::CaseData data = MakeRealCase(Model(), config, steps, kFirst);
   data.num_updates = kUpdates;
   for (contract::RealParameterState& state : data.real_state) {
     for (size_t i = 0; i < state.moment.size(); ++i) state.moment[i] = 0.001f * static_cast<float>(i % 7) - 0.003f;
@@ -57,7 +57,7 @@ contract::CaseData InMidTraining(const contract::RunConfig& config, int64_t step
   return data;
 }
 
-ParameterState StateOf(const Gpt2Trainer& trainer, size_t parameter) {
+ParameterState StateOf(const RealTrainer& trainer, size_t parameter) {
   const auto of = [&](TensorKind kind) {
     const Tensors& tensors = trainer.Of(kind);
     return tensors.empty() ? Matrix() : tensors[parameter];
@@ -94,7 +94,7 @@ Group GroupOfName(const std::string& name) {
 void ExpectTraining(const contract::RunConfig& config) {
   contract::CaseData data = InMidTraining(config, 3);
   PoisonStep(data, kFirst + 1);
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   int64_t t = kUpdates;
   for (int64_t step = kFirst; step < kFirst + 3; ++step) {
     const bool skipped = step == kFirst + 1;
@@ -135,10 +135,10 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, TrainingBy,
 // Neither a gradient nor a moment: Lion's sign is 0, and all that happens is the decay.
 TEST(Training, ByLionDecaysWhatIsUnused) {
   contract::RunConfig config = Config(OptimizerKind::kLion);
-  contract::CaseData data = MakeGpt2Case(Model(), config, 1, kFirst);
+  contract::CaseData data = MakeRealCase(Model(), config, 1, kFirst);
   const size_t unused = data.parameters.size() - 1;
   ASSERT_EQ(data.parameters[unused].name, "unused.weight");
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   RunStep(trainer, kFirst);
   const std::vector<float>& start = data.real_state[unused].master;
   for (size_t i = 0; i < start.size(); ++i)

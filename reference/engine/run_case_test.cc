@@ -265,14 +265,14 @@ TEST(Description, SaysWhatRunCaseAccepts) {
   EXPECT_EQ(description.name, "reference");
   EXPECT_TRUE(description.starts_itself);
   EXPECT_TRUE(description.batch);
-  EXPECT_EQ(description.families, (std::vector<std::string>{"exact", "gpt2"}));
+  EXPECT_EQ(description.families, (std::vector<std::string>{"exact", "gpt2", "llama"}));
   EXPECT_EQ(description.dtypes, std::vector<std::string>{"fp64"});
   EXPECT_EQ(description.optimizers,
             (std::vector<std::string>{"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"}));
   EXPECT_EQ(description.max_data_degree, 1);
   EXPECT_FALSE(description.Has("accumulation"));
-  for (const char* feature :
-       {"dropout", "grouped_heads", "dump", "perturbation", "certificate", "unit_clipping", "norm_history"})
+  for (const char* feature : {"dropout", "grouped_heads", "dump", "perturbation", "certificate", "unit_clipping",
+                              "norm_history", "unequal_lengths"})
     EXPECT_TRUE(description.Has(feature)) << feature;
   const contract::EngineDescription parsed =
       contract::ParseEngineDescription(contract::ToJson(description), "describe");

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,8 +15,8 @@
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/trace.h"
-#include "reference/engine/run_case.h"
-#include "reference/testing/gpt2_case.h"
+#include "reference/testing/real_case.h"
+#include "reference/testing/run_real_case.h"
 
 namespace plumbline::reference {
 namespace {
@@ -27,27 +26,6 @@ using contract::TensorKind;
 
 constexpr int64_t kBatch = 6;
 constexpr int64_t kSteps = 4;
-
-// Writes the case into a new folder of the running test, runs it, and returns OUT_DIR.
-std::filesystem::path OutDirOf(const contract::CaseData& data) {
-  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(info->test_suite_name()) + "." + info->name();
-  for (char& c : name)
-    if (c == '/') c = '_';
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / name;
-  std::filesystem::remove_all(root);
-  std::filesystem::create_directories(root / "case");
-  std::filesystem::create_directories(root / "out");
-  contract::WriteCase(root / "case", data);
-  RunCase(root / "case", root / "out");
-  return root / "out";
-}
-
-std::vector<double> Doubles(const contract::HostTensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.numel()));
-  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
-  return values;
-}
 
 contract::Gpt2Spec FullModel() {
   contract::Gpt2Spec model = SmallGpt2();
@@ -68,11 +46,11 @@ struct Setting {
 class RunGpt2CaseWith : public testing::TestWithParam<Setting> {};
 
 TEST_P(RunGpt2CaseWith, WritesEveryTensorWholeIntoTraceAndDumpWithEqualHashes) {
-  contract::RunConfig config = Gpt2Config(GetParam().optimizer, kBatch);
+  contract::RunConfig config = RealConfig(GetParam().optimizer, kBatch);
   config.params.momentum = GetParam().momentum;
   config.groups = {{"*.bias", 0.5, std::nullopt}};
   constexpr int64_t kFirst = 7;
-  contract::CaseData data = MakeGpt2Case(FullModel(), config, kSteps, kFirst);
+  contract::CaseData data = MakeRealCase(FullModel(), config, kSteps, kFirst);
   data.num_updates = 5;
   data.spec.dump_steps = {8};
   const std::filesystem::path out = OutDirOf(data);
@@ -129,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, RunGpt2CaseWith,
                          [](const auto& info) { return info.param.name; });
 
 TEST(RunGpt2Case, GivesTheSameBitsInEveryRunAndOthersWithAnotherSeed) {
-  contract::CaseData data = MakeGpt2Case(FullModel(), Gpt2Config(OptimizerKind::kAdamW, kBatch), kSteps);
+  contract::CaseData data = MakeRealCase(FullModel(), RealConfig(OptimizerKind::kAdamW, kBatch), kSteps);
   const contract::Trace first = contract::ReadTrace(OutDirOf(data), 0);
   const contract::Trace second = contract::ReadTrace(OutDirOf(data), 0);
   data.spec.seed = 2;
@@ -161,7 +139,7 @@ std::string DumpOf(int64_t step) { return "rank0/tensors-00000" + std::to_string
 
 // What a run of four steps dumps after two, rounded to F32 as a state's file holds it.
 contract::CaseData GoOnFrom(const contract::TensorFile& dump, const contract::RunConfig& config) {
-  contract::CaseData rest = MakeGpt2Case(SmallGpt2(), config, 2, 2);
+  contract::CaseData rest = MakeRealCase(SmallGpt2(), config, 2, 2);
   rest.num_updates = 2;
   for (size_t i = 0; i < rest.parameters.size(); ++i) {
     const auto values = [&](const char* kind) {
@@ -188,9 +166,9 @@ TEST(RunGpt2Case, GoesOnFromADumpedStateWithinTheRoundingOfItsFile) {
   using Kind = contract::Schedule::Kind;
   for (const Kind kind : {Kind::kWarmup, Kind::kWarmupDecay, Kind::kWarmupCosine, Kind::kOneCycle}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+    contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
     config.schedule = FullSchedule(kind);
-    contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, kSteps);
+    contract::CaseData data = MakeRealCase(SmallGpt2(), config, kSteps);
     data.spec.dump_steps = {1, 3};
     std::filesystem::path out = OutDirOf(data);
     const contract::Trace whole = contract::ReadTrace(out, 0);
@@ -222,14 +200,14 @@ TEST(RunGpt2Case, WritesTheRatesOfEachScheduleByGroup) {
               {contract::Schedule::Kind::kWarmupCosine, cosine, 0, 0.5},
               {contract::Schedule::Kind::kOneCycle, cycled, 1e-4, 1e-3}};
   for (const auto& row : rows) {
-    contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+    contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
     config.params.lr = 0.5;
     config.groups = {{"*.bias", 1.5, std::nullopt}};
     config.schedule = FullSchedule(row.kind);
     config.schedule.linear = true;
     config.schedule.warmup_min_ratio = 0.25;
     config.schedule.cos_min_ratio = 0;
-    const contract::Trace trace = contract::ReadTrace(OutDirOf(MakeGpt2Case(SmallGpt2(), config, 5)), 0);
+    const contract::Trace trace = contract::ReadTrace(OutDirOf(MakeRealCase(SmallGpt2(), config, 5)), 0);
     for (size_t step = 0; step < 5; ++step) {
       const double lr = row.min_lr + (row.max_lr - row.min_lr) * row.factors[step];
       ASSERT_EQ(trace.steps[step].real->lr.size(), 2u);
@@ -241,10 +219,10 @@ TEST(RunGpt2Case, WritesTheRatesOfEachScheduleByGroup) {
 
 // From the state's file to the trace, in numbers that have no short decimal form.
 TEST(RunGpt2Case, GoesOnFromTheHistoryOfNormsOfTheStateAndWritesItAfterEachStep) {
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+  contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
   config.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
   config.adaptive_clipping.warmup_steps = 7;
-  contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, 3, 5);
+  contract::CaseData data = MakeRealCase(SmallGpt2(), config, 3, 5);
   data.norm_history = {7, 1.0 / 3, 0.1};
   const contract::Trace trace = contract::ReadTrace(OutDirOf(data), 0);
   contract::NormHistory expected = data.norm_history;
@@ -272,9 +250,9 @@ TEST(RunGpt2Case, LearnsARealTextInTwentySteps) {
   const contract::TokenSource text = contract::ReadTokenSource("LICENSE");
   for (const bool adamw : {true, false}) {
     SCOPED_TRACE(adamw ? "AdamW" : "SGD");
-    contract::RunConfig config = Gpt2Config(adamw ? OptimizerKind::kAdamW : OptimizerKind::kSgd, 12);
+    contract::RunConfig config = RealConfig(adamw ? OptimizerKind::kAdamW : OptimizerKind::kSgd, 12);
     config.params.lr = adamw ? 1e-2 : 1e-1;
-    contract::CaseData data = MakeGpt2Case(model, config, 20);
+    contract::CaseData data = MakeRealCase(model, config, 20);
     data.batches = contract::MakeBatches(text, model, {1, 0, 20, 12});
     const contract::Trace trace = contract::ReadTrace(OutDirOf(data), 0);
     const auto mean = [&](size_t first) {

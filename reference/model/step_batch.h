@@ -9,7 +9,9 @@
 
 namespace plumbline::reference {
 
-// Entry sample · positions + position.
+// Entry sample · positions + position. At padding, which samples of unequal length have (docs/semantics.md, "Family
+// llama"), the token is kNoToken, the label 0 and u = 0, whatever the case has there: nothing can depend on what no
+// model is given.
 struct StepBatch {
   std::vector<int64_t> tokens;
   std::vector<int64_t> labels;

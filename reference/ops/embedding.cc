@@ -13,6 +13,11 @@ void CheckTokens(const std::vector<int64_t>& tokens, int64_t vocab) {
   for (const int64_t token : tokens) contract::Check(token >= 0 && token < vocab, "embedding: token in the vocabulary");
 }
 
+void CheckTokensOrNone(const std::vector<int64_t>& tokens, int64_t vocab) {
+  for (const int64_t token : tokens)
+    contract::Check((token >= 0 && token < vocab) || token == kNoToken, "embedding: token in the vocabulary, or none");
+}
+
 // sum[row] += terms[n]
 void AddRow(Sum& sum, int64_t row, const Matrix& terms, int64_t n) {
   for (int64_t c = 0; c < terms.cols(); ++c) {
@@ -22,6 +27,18 @@ void AddRow(Sum& sum, int64_t row, const Matrix& terms, int64_t n) {
 }
 
 }  // namespace
+
+Matrix TokenEmbeddingForward(const Matrix& embed, const std::vector<int64_t>& tokens) {
+  CheckTokensOrNone(tokens, embed.rows());
+  const auto num_tokens = static_cast<int64_t>(tokens.size());
+  Matrix x(num_tokens, embed.cols());
+  for (int64_t n = 0; n < num_tokens; ++n) {
+    const int64_t token = tokens[static_cast<size_t>(n)];
+    if (token == kNoToken) continue;
+    for (int64_t c = 0; c < embed.cols(); ++c) x(n, c) = embed(token, c);
+  }
+  return x;
+}
 
 Sum EmbeddingForward(const Matrix& embed, const Matrix& pos, const std::vector<int64_t>& tokens) {
   contract::Check(embed.cols() == pos.cols(), "embedding: equal widths");
@@ -37,9 +54,12 @@ Sum EmbeddingForward(const Matrix& embed, const Matrix& pos, const std::vector<i
 
 Sum TokenEmbeddingBackward(const Matrix& dx, const std::vector<int64_t>& tokens, int64_t vocab) {
   contract::Check(static_cast<int64_t>(tokens.size()) == dx.rows(), "embedding: a row of dx for each token");
-  CheckTokens(tokens, vocab);
+  CheckTokensOrNone(tokens, vocab);
   Sum dembed(vocab, dx.cols());
-  for (int64_t n = 0; n < dx.rows(); ++n) AddRow(dembed, tokens[static_cast<size_t>(n)], dx, n);
+  for (int64_t n = 0; n < dx.rows(); ++n) {
+    const int64_t token = tokens[static_cast<size_t>(n)];
+    if (token != kNoToken) AddRow(dembed, token, dx, n);
+  }
   return dembed;
 }
 

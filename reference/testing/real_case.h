@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of family gpt2 for tests: the text and the data come from the contract's batch source, the weights are its
-// initial ones, made larger where a test wants every op well away from its linear range.
+// Cases of the real families for tests: the text and the data come from the contract's batch source, the weights are
+// its initial ones, made larger where a test wants every op well away from its linear range.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline contract::Gpt2Spec SmallGpt2() {
   return spec;
 }
 
-inline contract::RunConfig Gpt2Config(contract::OptimizerKind optimizer, int64_t batch) {
+inline contract::RunConfig RealConfig(contract::OptimizerKind optimizer, int64_t batch) {
   contract::RunConfig config;
   config.train_batch_size = batch;
   config.micro_batch_size = batch;
@@ -36,7 +36,7 @@ inline contract::RunConfig Gpt2Config(contract::OptimizerKind optimizer, int64_t
   return config;
 }
 
-inline contract::CaseData MakeGpt2Case(const contract::Gpt2Spec& model, const contract::RunConfig& config,
+inline contract::CaseData MakeRealCase(const contract::ModelSpec& model, const contract::RunConfig& config,
                                        int64_t steps, int64_t first_step = 0, uint64_t seed = 1) {
   contract::CaseData data;
   data.spec.id = "reference-test";
@@ -60,7 +60,7 @@ inline void PoisonStep(contract::CaseData& data, int64_t step) {
   for (int32_t& token : data.batches.tokens)
     if (token == kPoison) token = 4;
   data.batches.tokens[static_cast<size_t>(data.batches.Index(step, 1, 0))] = kPoison;
-  const auto row = static_cast<size_t>(kPoison * data.spec.model.gpt2().width);
+  const auto row = static_cast<size_t>(kPoison * data.spec.model.real().width);
   data.real_state[0].master[row] = std::numeric_limits<float>::infinity();
 }
 

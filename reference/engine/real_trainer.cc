@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements gpt2_trainer.h.
-#include "reference/engine/gpt2_trainer.h"
+// Implements real_trainer.h.
+#include "reference/engine/real_trainer.h"
 
 #include <string>
 
@@ -19,17 +19,10 @@ Matrix ToMatrix(const contract::ParameterSpec& parameter, const std::vector<floa
   return Matrix(parameter.rows, parameter.cols, std::vector<double>(values.begin(), values.end()));
 }
 
-gpt2::ModelTensors ByName(const Tensors& weights, const contract::Gpt2Spec& spec) {
-  gpt2::ModelTensors model = gpt2::TensorsFor(spec);
-  const std::vector<Matrix*> order = gpt2::InCanonicalOrder(model);
-  contract::Check(order.size() == weights.size(), "the model has the case's parameters");
-  for (size_t i = 0; i < order.size(); ++i) *order[i] = weights[i];
-  return model;
-}
-
 }  // namespace
 
-Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : data_(data), num_updates_(data.num_updates) {
+RealTrainer::RealTrainer(const contract::CaseData& data)
+    : data_(data), model_(MakeRealModel(data_.spec.model, data_.spec.seed)), num_updates_(data.num_updates) {
   if (contract::HasNormHistory(data_.spec.config)) real_.norm_history = data_.norm_history;
   for (size_t i = 0; i < data_.parameters.size(); ++i) {
     const contract::ParameterSpec& parameter = data_.parameters[i];
@@ -41,21 +34,19 @@ Gpt2Trainer::Gpt2Trainer(const contract::CaseData& data) : data_(data), num_upda
   }
 }
 
-void Gpt2Trainer::Forward(int64_t step) {
+void RealTrainer::Forward(int64_t step) {
   step_ = step;
   batch_ = BatchOf(data_.batches, step);
-  model_ = ByName(master_, data_.spec.model.gpt2());
-  tape_ = gpt2::ModelForward(Context(), model_, batch_);
+  loss_ = model_->Forward(step, master_, batch_);
 }
 
-void Gpt2Trainer::Backward() {
-  gpt2::ModelTensors gradients = gpt2::ModelBackward(Context(), model_, batch_, tape_);
-  const std::vector<Matrix*> order = gpt2::InCanonicalOrder(gradients);
-  gradient_.clear();
-  for (size_t i = 0; i < order.size(); ++i) gradient_.push_back(data_.parameters[i].frozen ? Matrix() : *order[i]);
+void RealTrainer::Backward() {
+  gradient_ = model_->Backward();
+  for (size_t i = 0; i < gradient_.size(); ++i)
+    if (data_.parameters[i].frozen) gradient_[i] = Matrix();
 }
 
-void Gpt2Trainer::CheckGradient() {
+void RealTrainer::CheckGradient() {
   real_.skipped = !AllFinite(gradient_);
   Tensors in_norm;
   for (size_t i = 0; i < gradient_.size(); ++i)
@@ -63,7 +54,7 @@ void Gpt2Trainer::CheckGradient() {
   real_.gradient_norm = GlobalNorm(in_norm);
 }
 
-void Gpt2Trainer::Update() {
+void RealTrainer::Update() {
   const contract::RunConfig& config = data_.spec.config;
   real_.lr = GroupLearningRates(config, step_);
   if (real_.skipped) return;
@@ -81,12 +72,12 @@ void Gpt2Trainer::Update() {
   }
 }
 
-bool Gpt2Trainer::Exempt(size_t parameter) const {
+bool RealTrainer::Exempt(size_t parameter) const {
   return IsExempt(data_.spec.config, data_.parameters[parameter].name);
 }
 
 // Of units, each has its own.
-double Gpt2Trainer::ClippingFactor() const {
+double RealTrainer::ClippingFactor() const {
   const contract::RunConfig& config = data_.spec.config;
   switch (config.adaptive_clipping.kind) {
     case contract::AdaptiveClipping::Kind::kNone:
@@ -102,7 +93,7 @@ double Gpt2Trainer::ClippingFactor() const {
                      "; the reference knows none, unit, history");
 }
 
-Matrix Gpt2Trainer::Clipped(size_t parameter, double factor) const {
+Matrix RealTrainer::Clipped(size_t parameter, double factor) const {
   if (Exempt(parameter)) return gradient_[parameter];
   const contract::AdaptiveClipping& adaptive = data_.spec.config.adaptive_clipping;
   if (adaptive.kind == contract::AdaptiveClipping::Kind::kUnit)
@@ -111,7 +102,7 @@ Matrix Gpt2Trainer::Clipped(size_t parameter, double factor) const {
   return Scaled(gradient_[parameter], factor);
 }
 
-ParameterState Gpt2Trainer::StateOf(size_t parameter) const {
+ParameterState RealTrainer::StateOf(size_t parameter) const {
   ParameterState state;
   if (!moment_.empty()) state.moment = moment_[parameter];
   if (!second_moment_.empty()) state.second_moment = second_moment_[parameter];
@@ -119,19 +110,19 @@ ParameterState Gpt2Trainer::StateOf(size_t parameter) const {
   return state;
 }
 
-void Gpt2Trainer::Keep(size_t parameter, const ParameterState& state) {
+void RealTrainer::Keep(size_t parameter, const ParameterState& state) {
   if (!moment_.empty()) moment_[parameter] = state.moment;
   if (!second_moment_.empty()) second_moment_[parameter] = state.second_moment;
   master_[parameter] = state.master;
 }
 
-int64_t Gpt2Trainer::num_weighted_tokens() const {
+int64_t RealTrainer::num_weighted_tokens() const {
   int64_t count = 0;
   for (const double u : batch_.loss_weights) count += u != 0 ? 1 : 0;
   return count;
 }
 
-const Tensors& Gpt2Trainer::Of(contract::TensorKind kind) const {
+const Tensors& RealTrainer::Of(contract::TensorKind kind) const {
   switch (kind) {
     case contract::TensorKind::kGradient:
       return gradient_;

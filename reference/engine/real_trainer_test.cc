@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of family gpt2 around the model: norm, clipping, schedule, groups, optimizers, skipping, injected state.
-#include "reference/engine/gpt2_trainer.h"
+// One step of a real family around the model: norm, clipping, schedule, groups, optimizers, skipping, injected state.
+#include "reference/engine/real_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include "reference/optimizer/adamw.h"
 #include "reference/optimizer/sgd.h"
 #include "reference/testing/finite_difference.h"
-#include "reference/testing/gpt2_case.h"
 #include "reference/testing/random_matrix.h"
+#include "reference/testing/real_case.h"
 #include "reference/testing/run_step.h"
 
 namespace plumbline::reference {
@@ -40,14 +40,14 @@ void ExpectNear(const Matrix& a, const Matrix& b, double relative) {
 
 // Plain SGD of rate 1 without decay, whose update is the gradient that the optimizer consumed.
 contract::RunConfig PlainSgd() {
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kSgd, kBatch);
+  contract::RunConfig config = RealConfig(OptimizerKind::kSgd, kBatch);
   config.params = {};
   config.params.lr = 1;
   return config;
 }
 
-TEST(Gpt2Trainer, StartsFromTheStateOfTheCaseAsAdamWDoesInMidTraining) {
-  contract::CaseData data = MakeGpt2Case(SmallGpt2(), Gpt2Config(OptimizerKind::kAdamW, kBatch), 1, 40);
+TEST(RealTrainer, StartsFromTheStateOfTheCaseAsAdamWDoesInMidTraining) {
+  contract::CaseData data = MakeRealCase(SmallGpt2(), RealConfig(OptimizerKind::kAdamW, kBatch), 1, 40);
   data.num_updates = 37;
   for (contract::RealParameterState& state : data.real_state) {
     for (size_t i = 0; i < state.master.size(); ++i) {
@@ -55,7 +55,7 @@ TEST(Gpt2Trainer, StartsFromTheStateOfTheCaseAsAdamWDoesInMidTraining) {
       state.second_moment[i] = 1e-5f * static_cast<float>(1 + i % 5);
     }
   }
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   const Tensors master = trainer.Of(TensorKind::kMaster);
   const Tensors moment = trainer.Of(TensorKind::kMoment);
   const Tensors second_moment = trainer.Of(TensorKind::kSecondMoment);
@@ -75,12 +75,12 @@ TEST(Gpt2Trainer, StartsFromTheStateOfTheCaseAsAdamWDoesInMidTraining) {
   }
 }
 
-TEST(Gpt2Trainer, SgdTakesTheGradientForTheMomentInTheFirstUpdateOnly) {
+TEST(RealTrainer, SgdTakesTheGradientForTheMomentInTheFirstUpdateOnly) {
   for (const int64_t num_updates : {0, 3}) {
-    contract::CaseData data = MakeGpt2Case(SmallGpt2(), Gpt2Config(OptimizerKind::kSgd, kBatch), 1, 3);
+    contract::CaseData data = MakeRealCase(SmallGpt2(), RealConfig(OptimizerKind::kSgd, kBatch), 1, 3);
     data.num_updates = num_updates;
     for (contract::RealParameterState& state : data.real_state) state.moment.assign(state.master.size(), 0.25f);
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     const Tensors master = trainer.Of(TensorKind::kMaster);
     RunStep(trainer, 3);
     for (size_t i = 0; i < master.size(); ++i) {
@@ -93,11 +93,11 @@ TEST(Gpt2Trainer, SgdTakesTheGradientForTheMomentInTheFirstUpdateOnly) {
   }
 }
 
-TEST(Gpt2Trainer, DoesNotRoundTheWeightsToTheStorageType) {
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+TEST(RealTrainer, DoesNotRoundTheWeightsToTheStorageType) {
+  contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
   const auto weights = [&](contract::DType storage) {
     config.storage = storage;
-    Gpt2Trainer trainer(MakeGpt2Case(SmallGpt2(), config, 2));
+    RealTrainer trainer(MakeRealCase(SmallGpt2(), config, 2));
     RunStep(trainer, 0);
     RunStep(trainer, 1);
     EXPECT_EQ(trainer.Of(TensorKind::kWeight), trainer.Of(TensorKind::kMaster));
@@ -108,9 +108,9 @@ TEST(Gpt2Trainer, DoesNotRoundTheWeightsToTheStorageType) {
   EXPECT_NE(values[0][0], static_cast<double>(static_cast<float>(values[0][0])));
 }
 
-TEST(Gpt2Trainer, ClipsWhatTheOptimizerConsumesAndReportsNormAndGradientAsTheyWere) {
+TEST(RealTrainer, ClipsWhatTheOptimizerConsumesAndReportsNormAndGradientAsTheyWere) {
   contract::RunConfig config = PlainSgd();
-  Gpt2Trainer free(MakeGpt2Case(SmallGpt2(), config, 1));
+  RealTrainer free(MakeRealCase(SmallGpt2(), config, 1));
   const Tensors start = free.Of(TensorKind::kMaster);
   RunStep(free, 0);
   const double norm = free.real()->gradient_norm;
@@ -121,7 +121,7 @@ TEST(Gpt2Trainer, ClipsWhatTheOptimizerConsumesAndReportsNormAndGradientAsTheyWe
   // Below, at and above the norm; at it, the epsilon shrinks the gradient a little.
   for (const double threshold : {norm / 8, norm, norm * 2}) {
     config.gradient_clipping = threshold;
-    Gpt2Trainer clipped(MakeGpt2Case(SmallGpt2(), config, 1));
+    RealTrainer clipped(MakeRealCase(SmallGpt2(), config, 1));
     RunStep(clipped, 0);
     EXPECT_EQ(clipped.real()->gradient_norm, norm);
     EXPECT_EQ(clipped.Of(TensorKind::kGradient), free.Of(TensorKind::kGradient));
@@ -136,11 +136,11 @@ TEST(Gpt2Trainer, ClipsWhatTheOptimizerConsumesAndReportsNormAndGradientAsTheyWe
   }
 }
 
-TEST(Gpt2Trainer, TrainsEachGroupWithItsOwnRateAndDecay) {
+TEST(RealTrainer, TrainsEachGroupWithItsOwnRateAndDecay) {
   contract::RunConfig config = PlainSgd();
   config.groups = {{"*.bias", 0.5, std::nullopt}, {"layers.0.*", 0.25, 0.125}};
-  const contract::CaseData data = MakeGpt2Case(SmallGpt2(), config, 1);
-  Gpt2Trainer trainer(data);
+  const contract::CaseData data = MakeRealCase(SmallGpt2(), config, 1);
+  RealTrainer trainer(data);
   const Tensors start = trainer.Of(TensorKind::kMaster);
   RunStep(trainer, 0);
   EXPECT_EQ(trainer.real()->lr, (std::vector<double>{1, 0.5, 0.25}));
@@ -161,13 +161,13 @@ TEST(Gpt2Trainer, TrainsEachGroupWithItsOwnRateAndDecay) {
   }
 }
 
-TEST(Gpt2Trainer, AFrozenParameterHasNoGradientNoMomentsNoUpdateAndNoPartInTheNorm) {
+TEST(RealTrainer, AFrozenParameterHasNoGradientNoMomentsNoUpdateAndNoPartInTheNorm) {
   contract::Gpt2Spec model = SmallGpt2();
-  const contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
-  Gpt2Trainer all(MakeGpt2Case(model, config, 1));
+  const contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
+  RealTrainer all(MakeRealCase(model, config, 1));
   model.frozen = {"embed.weight", "layers.1.mlp.up.bias"};
-  const contract::CaseData data = MakeGpt2Case(model, config, 1);
-  Gpt2Trainer trainer(data);
+  const contract::CaseData data = MakeRealCase(model, config, 1);
+  RealTrainer trainer(data);
   const Tensors start = trainer.Of(TensorKind::kMaster);
   RunStep(all, 0);
   RunStep(trainer, 0);
@@ -185,14 +185,14 @@ TEST(Gpt2Trainer, AFrozenParameterHasNoGradientNoMomentsNoUpdateAndNoPartInTheNo
   EXPECT_LT(trainer.real()->gradient_norm, all.real()->gradient_norm);
 }
 
-TEST(Gpt2Trainer, AnUnusedParameterHasAGradientOfZeroAndDecays) {
+TEST(RealTrainer, AnUnusedParameterHasAGradientOfZeroAndDecays) {
   contract::Gpt2Spec model = SmallGpt2();
   model.unused = true;
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+  contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
   config.params.lr = 0.5;
   config.params.weight_decay = 0.25;
-  const contract::CaseData data = MakeGpt2Case(model, config, 1);
-  Gpt2Trainer trainer(data);
+  const contract::CaseData data = MakeRealCase(model, config, 1);
+  RealTrainer trainer(data);
   const size_t unused = IndexOf(data, "unused.weight");
   const Matrix start = trainer.Of(TensorKind::kMaster)[unused];
   RunStep(trainer, 0);
@@ -202,15 +202,15 @@ TEST(Gpt2Trainer, AnUnusedParameterHasAGradientOfZeroAndDecays) {
     EXPECT_EQ(trainer.Of(TensorKind::kMaster)[unused][i], start[i] * (1 - 0.5 * 0.25));
 }
 
-TEST(Gpt2Trainer, SkipsAStepWhoseGradientIsNotFiniteAndLetsTheScheduleMoveOn) {
+TEST(RealTrainer, SkipsAStepWhoseGradientIsNotFiniteAndLetsTheScheduleMoveOn) {
   contract::Gpt2Spec model = SmallGpt2();
   model.tied_head = false;
-  contract::RunConfig config = Gpt2Config(OptimizerKind::kAdamW, kBatch);
+  contract::RunConfig config = RealConfig(OptimizerKind::kAdamW, kBatch);
   config.schedule = {Schedule::Kind::kWarmup, 0.001, 0.101, 10, true};
-  contract::CaseData data = MakeGpt2Case(model, config, 3, 4);
+  contract::CaseData data = MakeRealCase(model, config, 3, 4);
   PoisonStep(data, 5);
 
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   RunStep(trainer, 4);
   EXPECT_FALSE(trainer.real()->skipped);
   EXPECT_NEAR(trainer.real()->lr[0], 0.001 + 0.1 * 0.3, 1e-15);
@@ -239,7 +239,7 @@ TEST(Gpt2Trainer, SkipsAStepWhoseGradientIsNotFiniteAndLetsTheScheduleMoveOn) {
 // Central differences cannot see a forward that is consistently another model's (k and v exchanged, say). These losses
 // were computed from docs/semantics.md and docs/formats.md by a script of plain Python that shares no code with this
 // engine: it read the case's files, and drew the masks with a Philox of its own.
-TEST(Gpt2Trainer, FirstLossIsThatOfAnIndependentComputationFromTheDocuments) {
+TEST(RealTrainer, FirstLossIsThatOfAnIndependentComputationFromTheDocuments) {
   contract::Gpt2Spec model;
   model.layers = 2;
   model.width = 24;
@@ -250,29 +250,29 @@ TEST(Gpt2Trainer, FirstLossIsThatOfAnIndependentComputationFromTheDocuments) {
   const std::pair<double, double> rows[] = {{0, 4.098558807839183}, {0.1, 4.091632912341075}};
   for (const auto& [dropout, loss] : rows) {
     model.dropout = dropout;
-    Gpt2Trainer trainer(MakeGpt2Case(model, Gpt2Config(OptimizerKind::kAdamW, 12), 1));
+    RealTrainer trainer(MakeRealCase(model, RealConfig(OptimizerKind::kAdamW, 12), 1));
     RunStep(trainer, 0);
     EXPECT_NEAR(trainer.loss(), loss, 1e-12) << "dropout " << dropout;
     EXPECT_EQ(trainer.num_weighted_tokens(), 109);
   }
 }
 
-TEST(Gpt2Trainer, CountsTokensWithLossWeight) {
-  const contract::CaseData data = MakeGpt2Case(SmallGpt2(), Gpt2Config(OptimizerKind::kAdamW, kBatch), 1);
+TEST(RealTrainer, CountsTokensWithLossWeight) {
+  const contract::CaseData data = MakeRealCase(SmallGpt2(), RealConfig(OptimizerKind::kAdamW, kBatch), 1);
   int64_t sum = 0;
   for (const int32_t u : data.batches.loss_weights) sum += u;
-  Gpt2Trainer trainer(data);
+  RealTrainer trainer(data);
   RunStep(trainer, 0);
   EXPECT_EQ(trainer.num_weighted_tokens(), sum);
   EXPECT_LT(sum, kBatch * data.batches.positions);
 }
 
-TEST(Gpt2Trainer, UsesTheDropoutMaskOfTheSeedAndTheStep) {
+TEST(RealTrainer, UsesTheDropoutMaskOfTheSeedAndTheStep) {
   contract::Gpt2Spec model = SmallGpt2();
   model.dropout = 0.5;
-  contract::CaseData data = MakeGpt2Case(model, Gpt2Config(OptimizerKind::kAdamW, kBatch), 1);
+  contract::CaseData data = MakeRealCase(model, RealConfig(OptimizerKind::kAdamW, kBatch), 1);
   const auto loss = [&] {
-    Gpt2Trainer trainer(data);
+    RealTrainer trainer(data);
     trainer.Forward(data.batches.first_step);
     return trainer.loss();
   };

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a case of family gpt2 as docs/semantics.md says under "One step". The state is read as F32 and kept in fp64,
-// and the working weights are the master weights: nothing is ever rounded to a storage type, since this is the truth
-// that other engines' rounding is measured against.
+// Trains a case of any real family as docs/semantics.md says under "One step": all but the model, which is behind
+// real_model.h. The state is read as F32 and kept in fp64, and the working weights are the master weights: nothing is
+// ever rounded to a storage type, since this is the truth that other engines' rounding is measured against.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
 #include "conformance/contract/trace.h"
+#include "reference/engine/real_model.h"
 #include "reference/engine/trainer.h"
-#include "reference/gpt2/model.h"
-#include "reference/gpt2/tensors.h"
 #include "reference/model/step_batch.h"
 #include "reference/ops/matrix.h"
 #include "reference/optimizer/parameter_update.h"
 
 namespace plumbline::reference {
 
-class Gpt2Trainer : public Trainer {
+class RealTrainer : public Trainer {
  public:
-  explicit Gpt2Trainer(const contract::CaseData& data);
+  explicit RealTrainer(const contract::CaseData& data);
 
   void Forward(int64_t step) override;
   void Backward() override;
@@ -35,7 +35,7 @@ class Gpt2Trainer : public Trainer {
   // clipping that is not known.
   void Update() override;
 
-  double loss() const override { return tape_.loss.loss; }
+  double loss() const override { return loss_; }
   int64_t num_weighted_tokens() const override;
   std::optional<contract::RealStep> real() const override { return real_; }
 
@@ -46,7 +46,6 @@ class Gpt2Trainer : public Trainer {
   int64_t num_updates() const { return num_updates_; }
 
  private:
-  gpt2::StepContext Context() const { return {data_.spec.model.gpt2(), data_.spec.seed, step_}; }
   bool Exempt(size_t parameter) const;
   double ClippingFactor() const;
   Matrix Clipped(size_t parameter, double factor) const;
@@ -54,12 +53,12 @@ class Gpt2Trainer : public Trainer {
   void Keep(size_t parameter, const ParameterState& state);
 
   const contract::CaseData data_;
+  const std::unique_ptr<RealModel> model_;  // of data_.spec.model, hence after it
   int64_t num_updates_ = 0;
 
   int64_t step_ = 0;
   StepBatch batch_;
-  gpt2::ModelTensors model_;  // the working weights of the step, by name
-  gpt2::ModelTape tape_;
+  double loss_ = 0;
   contract::RealStep real_;
   Tensors gradient_, moment_, second_moment_, master_;
 };
