@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of family gpt2: last norm, logits by the embedding or by a matrix of its own, loss, and the backward into
-// the residual stream. Where the head is tied its gradient is not ready after it: the gather at the other end adds its
-// share. Source: docs/semantics.md, "Family gpt2".
+// The head of the real families: last norm, logits by a matrix, loss, and the backward into the residual stream. The
+// matrix is one of its own, or the embedding's: a tied one's gradient is not ready after it, for the gather at the
+// other end adds its share. Source: docs/semantics.md, "Family gpt2" and "Family llama".
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "optimized/model/gpt2_layer.h"
-#include "optimized/model/norm.h"
+#include "optimized/model/arena.h"
+#include "optimized/model/real_layer.h"
 
 namespace plumbline::optimized {
 
-template <typename T>
-class Gpt2Head {
+// RowNorm is the family's norm: Norm or RmsNorm.
+template <typename T, template <typename> class RowNorm>
+class RealHead {
  public:
-  Gpt2Head(const Gpt2Sizes& sizes, const Parameter<T>& norm_weight_d, const Parameter<T>& norm_bias_d,
-           const Parameter<T>& matrix_vd, Backend& backend, Arena& arena);
+  RealHead(const RealSizes& sizes, const RowNorm<T>& norm, const Parameter<T>& matrix_vd, bool is_tied,
+           Backend& backend, Arena& arena);
 
   void Forward(std::span<const T> x_mtd);
 
@@ -26,10 +27,11 @@ class Gpt2Head {
   void Backward(const GradientWrites& writes, std::span<const T> x_mtd, std::span<T> dx_mtd);
 
  private:
-  const Gpt2Sizes& sizes_;
+  const RealSizes& sizes_;
+  RowNorm<T> norm_;
   Parameter<T> matrix_vd_;
+  bool is_tied_;
   Backend& backend_;
-  Norm<T> norm_;
   std::span<T> h_mtd_, dh_mtd_;
   std::span<float> logits_mtv_;
   std::span<T> dlogits_mtv_;  // in fp32 the same memory as the logits
