@@ -2,6 +2,7 @@
 // CPU implementation of embedding.h: rows are gathered and scattered in the order of tokens.
 #include "kernels/embedding/embedding.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "kernels/arguments.h"
@@ -72,12 +73,29 @@ void EmbeddingBackward(const EmbeddingSizes& sizes, std::span<const int32_t> tok
   }
 }
 
+template <typename T>
+void EmbeddingLookup(const EmbeddingSizes& sizes, std::span<const int32_t> token, std::span<const T> embed,
+                     std::span<T> x) {
+  RequireSizes(sizes);
+  Require(HasSize(token.size(), sizes.tokens, 1) && HasSize(embed.size(), sizes.vocab, sizes.width) &&
+              HasSize(x.size(), sizes.tokens, sizes.width),
+          "embedding", "an argument does not have the size of its shape");
+  for (int64_t i = 0; i < sizes.tokens; ++i) {
+    std::copy_n(embed.data() + CheckedToken(token[i], sizes.vocab) * sizes.width, sizes.width,
+                x.data() + i * sizes.width);
+  }
+}
+
 template void EmbeddingForward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const float>,
                                std::span<const float>, std::span<float>);
 template void EmbeddingForward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const BFloat16>,
                                std::span<const BFloat16>, std::span<BFloat16>);
 template void EmbeddingForward(const EmbeddingSizes&, std::span<const int32_t>, std::span<const Float16>,
                                std::span<const Float16>, std::span<Float16>);
+template void EmbeddingLookup(const EmbeddingSizes&, std::span<const int32_t>, std::span<const float>,
+                              std::span<float>);
+template void EmbeddingLookup(const EmbeddingSizes&, std::span<const int32_t>, std::span<const BFloat16>,
+                              std::span<BFloat16>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const float>, std::span<float>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const BFloat16>, std::span<float>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const Float16>, std::span<float>);

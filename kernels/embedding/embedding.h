@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token embedding plus learned position, forward and backward. The tied head's share of the embedding's gradient is a
 // matrix product and not made here. Source: docs/exact-family.md, "Forward" and "Backward";
-// docs/semantics.md, "Family gpt2".
+// docs/semantics.md, "Family gpt2" and "Family llama".
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,17 @@ struct EmbeddingSizes {
 template <typename T>
 void EmbeddingForward(const EmbeddingSizes& sizes, std::span<const int32_t> token, std::span<const T> embed,
                       std::span<const T> pos, std::span<T> x);
+
+// EmbeddingLookup: x[i] = embed[token[i]], where positions are not learned.
+//   token [tokens]        in   i32  in [0, vocab)
+//   embed [vocab, width]  in   T (float or BFloat16)
+//   x     [tokens, width] out  T    aliases nothing
+// Units: none. Bitwise repeatable.  Max error: none, it copies.
+// Errors: InvalidArgument if a size does not match or a token is outside the vocabulary.
+// Source: docs/semantics.md, "Family llama".
+template <typename T>
+void EmbeddingLookup(const EmbeddingSizes& sizes, std::span<const int32_t> token, std::span<const T> embed,
+                     std::span<T> x);
 
 // PositionBackward: dpos[p] += sum over tokens i at position p of dx[i].
 //   dx   [tokens, width]     in      T (float, BFloat16 or Float16)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather and both scatters against sums over all pairs of rows in double.
+// Both gathers and both scatters against sums over all pairs of rows in double.
 #include "kernels/embedding/embedding.h"
 
 #include <catch2/catch.hpp>
@@ -38,6 +38,23 @@ TEMPLATE_TEST_CASE("EmbeddingForwardAddsTheTokensRowAndThePositionsRow", "", flo
         for (int64_t c = 0; c < sizes.width; ++c) {
           expected.push_back(embed[token[i] * sizes.width + c] + pos[i % sizes.positions * sizes.width + c]);
         }
+      }
+      REQUIRE(x.Values() == expected);
+      REQUIRE(x.GuardsAreIntact());
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("EmbeddingLookupCopiesTheTokensRow", "", float, BFloat16) {
+  for (const EmbeddingSizes& sizes : kCases) {
+    for (int64_t offset = 0; offset < testing::kNumOffsets; ++offset) {
+      const std::vector<double> embed = testing::Reals().Vector<TestType>(sizes.vocab * sizes.width, -1, 1);
+      const std::vector<int32_t> token = Tokens(sizes);
+      Guarded<TestType> x(sizes.tokens * sizes.width, offset);
+      EmbeddingLookup<TestType>(sizes, token, Guarded<TestType>(embed, offset).view(), x.span());
+      std::vector<double> expected;
+      for (int64_t i = 0; i < sizes.tokens * sizes.width; ++i) {
+        expected.push_back(embed[token[i / sizes.width] * sizes.width + i % sizes.width]);
       }
       REQUIRE(x.Values() == expected);
       REQUIRE(x.GuardsAreIntact());
@@ -113,9 +130,11 @@ TEST_CASE("EmbeddingRefusesTokensOutsideTheVocabularyAndWrongSizes") {
     const std::vector<int32_t> token = {0, bad};
     REQUIRE_THROWS_WITH(EmbeddingForward<float>(sizes, token, embed, pos, x), Catch::Contains("vocabulary"));
     REQUIRE_THROWS_WITH(EmbeddingBackward<float>(sizes, token, x, embed), Catch::Contains("vocabulary"));
+    REQUIRE_THROWS_WITH(EmbeddingLookup<float>(sizes, token, embed, x), Catch::Contains("vocabulary"));
   }
   const std::vector<int32_t> token = {0, 3};
   REQUIRE_THROWS_WITH(EmbeddingForward<float>(sizes, token, embed, pos, short_x), Catch::Contains("size of its shape"));
+  REQUIRE_THROWS_WITH(EmbeddingLookup<float>(sizes, token, embed, short_x), Catch::Contains("size of its shape"));
   REQUIRE_THROWS_WITH(PositionBackward<float>(sizes, x, embed), Catch::Contains("size of its shape"));
   REQUIRE_THROWS_WITH(PositionBackward<float>({3, 2, 2, 4}, x, pos), Catch::Contains("multiple of positions"));
 }

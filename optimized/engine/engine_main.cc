@@ -13,13 +13,13 @@ contract::EngineDescription Description() {
   description.version = "0.1";
   description.starts_itself = true;
   description.batch = true;
-  description.families = {"exact", "gpt2"};
+  description.families = {"exact", "gpt2", "llama"};
   description.dtypes = {"fp32", "bf16", "fp16"};
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout", "grouped_heads", "accumulation",  "ledger",        "dump",
-                          "save",    "memory",        "deterministic", "unit_clipping", "norm_history"};
+  description.features = {"dropout", "grouped_heads", "accumulation",  "ledger",       "dump",           "save",
+                          "memory",  "deterministic", "unit_clipping", "norm_history", "unequal_lengths"};
   return description;
 }
 

@@ -29,8 +29,14 @@ struct Setting {
 contract::CaseData LicenseCase(const Setting& setting) {
   contract::CaseData data;
   data.spec.id = "license_text";
-  const contract::Gpt2Spec spec{
-      .layers = 2, .width = 36, .heads = 3, .positions = 17, .hidden = 67, .vocab = 128, .dropout = 0.1, .frozen = {}};
+  const contract::Gpt2Spec spec{{.layers = 2,
+                                 .width = 36,
+                                 .heads = 3,
+                                 .positions = 17,
+                                 .hidden = 67,
+                                 .vocab = 128,
+                                 .dropout = 0.1,
+                                 .frozen = {}}};
   data.spec.model = spec;
   contract::RunConfig& config = data.spec.config;
   config.train_batch_size = kBatch;

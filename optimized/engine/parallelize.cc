@@ -13,6 +13,7 @@
 #include "optimized/backend/storage_types.h"
 #include "optimized/model/exact_model.h"
 #include "optimized/model/gpt2_model.h"
+#include "optimized/model/llama_model.h"
 #include "optimized/optimizer/parameter_groups.h"
 
 namespace plumbline::optimized {
@@ -118,7 +119,15 @@ std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const con
 }
 
 ModelOutline OutlineOf(const contract::ModelSpec& model) {
-  return model.is_exact() ? ExactOutline(model.exact()) : Gpt2Outline(model.gpt2());
+  switch (model.kind()) {
+    case contract::Family::kExact:
+      return ExactOutline(model.exact());
+    case contract::Family::kGpt2:
+      return Gpt2Outline(model.gpt2());
+    case contract::Family::kLlama:
+      return LlamaOutline(model.llama());
+  }
+  contract::Fail(contract::ErrorCode::kInternal, "a model is of a family");
 }
 
 // By canonical index: whether clipping leaves a parameter alone.
@@ -155,12 +164,17 @@ std::vector<UnitForm> UnitForms(const contract::CaseData& data) {
 
 std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& training) {
   const contract::RunConfig& config = spec.config;
-  if (spec.model.is_exact()) {
-    return MakeExactModel(spec.model.exact(), {config.storage, config.loss_scale, spec.seed, config.micro_batch_size},
-                          training.memory, *training.backend);
+  const int64_t samples = config.micro_batch_size;
+  switch (spec.model.kind()) {
+    case contract::Family::kExact:
+      return MakeExactModel(spec.model.exact(), {config.storage, config.loss_scale, spec.seed, samples},
+                            training.memory, *training.backend);
+    case contract::Family::kGpt2:
+      return MakeGpt2Model(spec.model.gpt2(), config.storage, spec.seed, samples, training.memory, *training.backend);
+    case contract::Family::kLlama:
+      return MakeLlamaModel(spec.model.llama(), config.storage, spec.seed, samples, training.memory, *training.backend);
   }
-  return MakeGpt2Model(spec.model.gpt2(), config.storage, spec.seed, config.micro_batch_size, training.memory,
-                       *training.backend);
+  contract::Fail(contract::ErrorCode::kInternal, "a model is of a family");
 }
 
 }  // namespace

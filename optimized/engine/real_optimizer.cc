@@ -148,9 +148,9 @@ std::unique_ptr<ShardedOptimizer> MakeRealOptimizer(const contract::CaseData& da
     case OptimizerKind::kModularSgd:
       break;
   }
-  contract::Fail(contract::ErrorCode::kInvalidArgument, "optimizer.type is " +
-                                                            std::string(contract::Name(data.spec.config.optimizer)) +
-                                                            "; allowed in family gpt2: AdamW, SGD, Adam, Lion, Lamb");
+  contract::Fail(contract::ErrorCode::kInvalidArgument,
+                 "optimizer.type is " + std::string(contract::Name(data.spec.config.optimizer)) +
+                     "; allowed in the real families: AdamW, SGD, Adam, Lion, Lamb");
 }
 
 }  // namespace plumbline::optimized

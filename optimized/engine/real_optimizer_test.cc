@@ -48,7 +48,7 @@ void FillMoments(std::vector<float>& moments, double low, int64_t parameter) {
 contract::CaseData MakeCase(const Kind& kind, DType storage) {
   contract::CaseData data;
   const contract::Gpt2Spec spec{
-      .layers = 1, .width = 6, .heads = 2, .positions = 5, .hidden = 7, .vocab = 11, .unused = true, .frozen = {}};
+      {.layers = 1, .width = 6, .heads = 2, .positions = 5, .hidden = 7, .vocab = 11, .unused = true, .frozen = {}}};
   data.spec.model = spec;
   contract::RunConfig& config = data.spec.config;
   config.optimizer = kind.optimizer;

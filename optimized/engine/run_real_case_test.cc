@@ -13,6 +13,7 @@
 #include "kernels/bf16.h"
 #include "optimized/engine/testing/case_run.h"
 #include "optimized/engine/testing/real_case.h"
+#include "optimized/engine/testing/same_bits.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -25,32 +26,15 @@ using contract::OptimizerKind;
 using contract::TensorKind;
 using testing::Combine;
 using testing::Combined;
-using testing::kNoLimit;
+using testing::ExpectSameBits;
+using testing::FirstDifference;
 using testing::kSteps;
 using testing::Layout;
+using testing::LayoutsOfStages;
 using testing::MakeRealCase;
 using testing::RealOptions;
 using testing::RunInFreshFolders;
 using testing::SameNumbers;
-
-// Otherwise runs that all skip every step would be equal.
-void ExpectEveryTrainedParameterMovesInEveryStep(const Combined& combined, const CaseData& data) {
-  for (int64_t step = 0; step < data.spec.steps; ++step) EXPECT_TRUE(std::isfinite(combined.norms[step])) << step;
-  for (int64_t step = 1; step < data.spec.steps; ++step) {
-    for (const contract::ParameterSpec& p : data.parameters) {
-      const bool has_moved = combined.digests.at({step, TensorKind::kMaster, p.name}) !=
-                             combined.digests.at({step - 1, TensorKind::kMaster, p.name});
-      EXPECT_EQ(has_moved, !p.frozen) << p.name << " in step " << step;
-    }
-  }
-}
-
-Combined Run(const Layout& layout, const RealOptions& options) {
-  const CaseData data = MakeRealCase(layout, options);
-  const Combined combined = Combine(RunInFreshFolders(data), data);
-  ExpectEveryTrainedParameterMovesInEveryStep(combined, data);
-  return combined;
-}
 
 const std::vector<std::string> kFrozen = {"embed.weight", "layers.0.attn.qkv.weight", "layers.1.norm2.bias"};
 
@@ -70,43 +54,6 @@ std::vector<RealOptions> Variants() {
       {.optimizer = OptimizerKind::kLion, .clipping = 0, .tied_head = false},
       {.optimizer = OptimizerKind::kAdam, .dropout = 0, .adaptive_clipping = testing::kUnitClipping},
   };
-}
-
-std::string FirstDifference(const Combined& a, const Combined& b) {
-  if (!SameNumbers(a.losses, b.losses)) return "losses";
-  if (!SameNumbers(a.norms, b.norms)) return "norms";
-  if (a.digests.size() != b.digests.size()) return "number of tensors";
-  for (const auto& [key, digest] : a.digests) {
-    if (!b.digests.contains(key) || b.digests.at(key) != digest) {
-      return "step " + std::to_string(std::get<0>(key)) + " " + std::string(Name(std::get<1>(key))) + " " +
-             std::get<2>(key);
-    }
-  }
-  return "";
-}
-
-void ExpectSameBits(const std::vector<Layout>& layouts, const RealOptions& options) {
-  const Combined expected = Run(layouts.front(), options);
-  for (const Layout& layout : layouts) {
-    EXPECT_EQ(FirstDifference(Run(layout, options), expected), "") << testing::Text(layout) << " " << Text(options);
-  }
-}
-
-const std::vector<int64_t> kBuckets = {1, 200, kNoLimit};
-
-// Limits of ZeRO 3 that split and keep, with and without prefetch and overlap, are dealt out in turn.
-std::vector<Layout> LayoutsOfStages(const std::vector<int64_t>& stages, int64_t degree, int64_t accumulation,
-                                    DType storage, const std::vector<int64_t>& buckets = kBuckets) {
-  const std::vector<testing::Limits> limits = {
-      {true, 0, 0, 0}, {false, 300, 13, 800}, {true, 50'000'000, 61, 1'000'000'000}};
-  std::vector<Layout> layouts;
-  size_t i = 0;
-  for (const int64_t stage : stages) {
-    for (const int64_t bucket : buckets) {
-      layouts.push_back({degree, stage, accumulation, storage, bucket, limits[i++ % limits.size()]});
-    }
-  }
-  return layouts;
 }
 
 TEST(RunRealCase, EveryStageBucketAndLimitGivesTheSameBitsWithOneMicroBatch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See trace_recorder.h. Digests and dumps walk the same list of slices, so that they cannot disagree on what a rank
-// holds. Family exact is told in integers, gpt2 in the bits of the storage type.
+// holds. Family exact is told in integers, real families in the bits of the storage type.
 #include "optimized/engine/trace_recorder.h"
 
 #include <algorithm>

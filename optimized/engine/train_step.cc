@@ -22,6 +22,12 @@ using contract::ScopedRange;
 
 constexpr int kScalarStream = 0;
 
+// Of the samples whose tokens begin at `begin`; none where all have all positions.
+std::span<const int32_t> LocalLengths(const contract::Batches& batches, int64_t begin, int64_t samples) {
+  if (batches.lengths.empty()) return {};
+  return std::span(batches.lengths).subspan(begin / batches.positions, samples);
+}
+
 MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accumulation_index) {
   const contract::Batches& batches = training.data->batches;
   const contract::RunConfig& config = training.data->spec.config;
@@ -30,8 +36,12 @@ MicroBatch LocalMicroBatch(const Training& training, int64_t step, int64_t accum
       FirstSample(accumulation_index, training.communicator->rank(), config.data_degree, samples);
   const int64_t begin = batches.Index(step, first_sample, 0);
   const auto elems = static_cast<size_t>(samples * batches.positions);
-  return {step, first_sample, std::span(batches.tokens).subspan(begin, elems),
-          std::span(batches.labels).subspan(begin, elems), std::span(batches.loss_weights).subspan(begin, elems)};
+  return {step,
+          first_sample,
+          std::span(batches.tokens).subspan(begin, elems),
+          std::span(batches.labels).subspan(begin, elems),
+          std::span(batches.loss_weights).subspan(begin, elems),
+          LocalLengths(batches, begin, samples)};
 }
 
 // Posts the sum over ranks of the weighted tokens of the step; needed before the first loss.

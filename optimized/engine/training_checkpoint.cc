@@ -35,6 +35,11 @@ std::vector<CheckpointSlice> Slices(const Training& training) {
   return slices;
 }
 
+std::string LlamaSizesText(const contract::LlamaSpec& spec) {
+  return ", kv_heads " + std::to_string(spec.kv_heads) + ", rope_theta " + contract::JsonNumber(spec.rope_theta) +
+         (spec.unequal_lengths ? ", unequal_lengths" : "");
+}
+
 // What training depends on and shapes do not tell.
 std::string SizesText(const contract::ModelSpec& model) {
   if (model.is_exact()) {
@@ -43,9 +48,10 @@ std::string SizesText(const contract::ModelSpec& model) {
            ", fold_bound " + std::to_string(spec.fold_bound) + ", gradient_fold_bound " +
            std::to_string(spec.gradient_fold_bound) + (spec.dropout ? ", dropout" : "") + "\n";
   }
-  const contract::Gpt2Spec& spec = model.gpt2();
-  return "gpt2, heads " + std::to_string(spec.heads) + ", dropout " + contract::JsonNumber(spec.dropout) +
-         ", norm_epsilon " + contract::JsonNumber(spec.norm_epsilon) + "\n";
+  const contract::RealSpec& spec = model.real();
+  return std::string(model.family()) + ", heads " + std::to_string(spec.heads) + ", dropout " +
+         contract::JsonNumber(spec.dropout) + ", norm_epsilon " + contract::JsonNumber(spec.norm_epsilon) +
+         (model.kind() == contract::Family::kLlama ? LlamaSizesText(model.llama()) : "") + "\n";
 }
 
 CheckpointIdentity Identity(const contract::CaseData& data) {

@@ -121,6 +121,23 @@ TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfGpt2InAnyStage) {
   }
 }
 
+TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfLlamaInAnyStage) {
+  for (const int64_t zero_stage : {0, 1, 2, 3}) {
+    for (const DType storage : {DType::kF32, DType::kBF16}) {
+      for (const bool unequal_lengths : {false, true}) {
+        const Layout layout{3, zero_stage, 2, storage, 200, {true, 300, 13, 800}};
+        const testing::RealOptions options{.family = contract::Family::kLlama,
+                                           .kv_heads = unequal_lengths ? 3 : 1,
+                                           .unequal_lengths = unequal_lengths,
+                                           .frozen = {"layers.0.mlp.up.weight", "norm.weight"}};
+        CaseData data = testing::MakeRealCase(layout, options);
+        data.spec.config.schedule = testing::MakeShortCycle();
+        CheckTwoCycles(data, testing::Text(layout) + " " + Text(options));
+      }
+    }
+  }
+}
+
 TEST(TrainingCheckpoint, TwoCyclesChangeNoBitWithAdaptiveClipping) {
   for (const int64_t zero_stage : {0, 1, 2, 3}) {
     for (const auto& clipping : {testing::kHistoryClipping, testing::kUnitClipping}) {
@@ -131,24 +148,48 @@ TEST(TrainingCheckpoint, TwoCyclesChangeNoBitWithAdaptiveClipping) {
   }
 }
 
+void ExpectRefused(const CaseData& data, const fs::path& checkpoint, const std::string& what) {
+  const auto files = MakeLocalFileSystem();
+  testing::RunRanks(data, [&](Training& training) {
+    try {
+      ResumeTraining(training, checkpoint, *files);
+      ADD_FAILURE() << "was not refused: " << what;
+    } catch (const contract::Error& error) {
+      EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported);
+    }
+  });
+}
+
 TEST(TrainingCheckpoint, ACheckpointOfAnotherGpt2ModelIsRefused) {
   const fs::path root = FreshRoot();
   const Layout layout{2, 2, 1};
   History history;
   RunPart(testing::MakeRealCase(layout), root, 0, 1, history);
-  const auto files = MakeLocalFileSystem();
   for (const testing::RealOptions& options :
        {testing::RealOptions{.dropout = 0.2}, testing::RealOptions{.frozen = {"norm.bias"}},
         testing::RealOptions{.tied_head = false}, testing::RealOptions{.unused = false}}) {
-    testing::RunRanks(testing::MakeRealCase(layout, options), [&](Training& training) {
-      try {
-        ResumeTraining(training, root / "1", *files);
-        ADD_FAILURE() << "was not refused: " << Text(options);
-      } catch (const contract::Error& error) {
-        EXPECT_EQ(error.code(), contract::ErrorCode::kUnsupported);
-      }
-    });
+    ExpectRefused(testing::MakeRealCase(layout, options), root / "1", Text(options));
   }
+}
+
+// Of the same shapes throughout, but for the first.
+TEST(TrainingCheckpoint, ACheckpointOfAnotherLlamaModelIsRefused) {
+  const fs::path root = FreshRoot();
+  const Layout layout{2, 2, 1};
+  History history;
+  const CaseData saved = testing::MakeRealCase(layout, {.family = contract::Family::kLlama});
+  RunPart(saved, root, 0, 1, history);
+  ExpectRefused(testing::MakeRealCase(layout, {.family = contract::Family::kLlama, .kv_heads = 3}), root / "1",
+                "kv_heads");
+  ExpectRefused(testing::MakeRealCase(layout, {.family = contract::Family::kLlama, .unequal_lengths = false}),
+                root / "1", "unequal_lengths");
+  CaseData other = saved;
+  other.spec.model.llama().rope_theta = 101;
+  ExpectRefused(other, root / "1", "rope_theta");
+  other = saved;
+  other.spec.model.llama().heads = 6;
+  other.spec.model.llama().kv_heads = 2;
+  ExpectRefused(other, root / "1", "heads");
 }
 
 TEST(TrainingCheckpoint, ACheckpointOfAnotherLayoutIsRefused) {

@@ -7,19 +7,18 @@
 
 #include "kernels/causal_softmax/causal_softmax.h"
 #include "kernels/head_layout/head_layout.h"
-#include "kernels/residual/residual.h"
 
 namespace plumbline::optimized {
 namespace {
 
-kernels::HeadSizes Layout(const Gpt2Sizes& sizes, int64_t parts) {
+kernels::HeadSizes Layout(const RealSizes& sizes, int64_t parts) {
   return {sizes.samples, sizes.spec.positions, sizes.spec.heads, sizes.spec.head_width(), parts};
 }
 
 }  // namespace
 
 template <typename T>
-Gpt2Attention<T>::Gpt2Attention(const Gpt2Sizes& sizes, int64_t layer, std::span<const Parameter<T>> parameters,
+Gpt2Attention<T>::Gpt2Attention(const RealSizes& sizes, int64_t layer, std::span<const Parameter<T>> parameters,
                                 Backend& backend, Gpt2Scratch<T>& scratch, Arena& arena)
     : sizes_(sizes),
       backend_(backend),
@@ -27,8 +26,8 @@ Gpt2Attention<T>::Gpt2Attention(const Gpt2Sizes& sizes, int64_t layer, std::span
       norm_(sizes, parameters[0], parameters[1], arena),
       projection_(sizes.spec.width, 3 * sizes.spec.width, parameters[2], parameters[3], backend),
       output_(sizes.spec.width, sizes.spec.width, parameters[4], parameters[5], backend),
-      drop_probabilities_(sizes, contract::Site::kDropoutScores, layer, sizes.scores_elems(), arena),
-      drop_output_(sizes, contract::Site::kDropoutAttentionOut, layer, sizes.stream_elems(), arena),
+      drop_probabilities_(sizes, contract::Site::kDropoutScores, layer, DroppedTensor::kScores, arena),
+      exit_(sizes, contract::Site::kDropoutAttentionOut, layer, arena),
       h_mtd_(arena.Take<T>(sizes.stream_elems())),
       heads_3mith_(arena.Take<T>(3 * sizes.stream_elems())),
       probabilities_mitt_(arena.Take<T>(sizes.scores_elems())),
@@ -54,16 +53,13 @@ void Gpt2Attention<T>::Forward(const MicroBatch& micro_batch, std::span<const T>
 
   const std::span<T> branch_mtd = scratch_.first_mtd;
   output_.Forward(sizes_.tokens(), o_mtd_, scratch_.product, branch_mtd);
-  drop_output_.Draw(micro_batch);
-  drop_output_.Apply(branch_mtd);
-  kernels::ResidualForward<T>(x_mtd, branch_mtd, x_out_mtd);
+  exit_.Forward(micro_batch, x_mtd, branch_mtd, x_out_mtd);
 }
 
 template <typename T>
 void Gpt2Attention<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, std::span<T> dx_mtd) {
   const std::span<T> dbranch_mtd = scratch_.first_mtd;
-  std::copy(dx_mtd.begin(), dx_mtd.end(), dbranch_mtd.begin());
-  drop_output_.Apply(dbranch_mtd);
+  exit_.Backward(dx_mtd, dbranch_mtd);
   const std::span<T> do_mtd = scratch_.second_mtd;
   output_.Backward(writes, sizes_.tokens(), o_mtd_, dbranch_mtd, do_mtd);
   kernels::SplitHeads<T>(Layout(sizes_, 1), do_mtd, scratch_.heads_mith);

@@ -11,6 +11,7 @@
 #include "optimized/model/gpt2_layer.h"
 #include "optimized/model/linear.h"
 #include "optimized/model/norm.h"
+#include "optimized/model/residual_exit.h"
 
 namespace plumbline::optimized {
 
@@ -18,7 +19,7 @@ template <typename T>
 class Gpt2Attention {
  public:
   // parameters: norm weight and bias, projection weight and bias, output weight and bias.
-  Gpt2Attention(const Gpt2Sizes& sizes, int64_t layer, std::span<const Parameter<T>> parameters, Backend& backend,
+  Gpt2Attention(const RealSizes& sizes, int64_t layer, std::span<const Parameter<T>> parameters, Backend& backend,
                 Gpt2Scratch<T>& scratch, Arena& arena);
 
   void Forward(const MicroBatch& micro_batch, std::span<const T> x_mtd, std::span<T> x_out_mtd);
@@ -36,12 +37,13 @@ class Gpt2Attention {
   Matrices Scores(std::span<U> scores_mitt) const;
   float scale() const;
 
-  const Gpt2Sizes& sizes_;
+  const RealSizes& sizes_;
   Backend& backend_;
   Gpt2Scratch<T>& scratch_;
   Norm<T> norm_;
   Linear<T> projection_, output_;
-  Dropout drop_probabilities_, drop_output_;
+  Dropout drop_probabilities_;
+  ResidualExit<T> exit_;
   std::span<T> h_mtd_, heads_3mith_, probabilities_mitt_, dropped_mitt_, o_mtd_;
 };
 

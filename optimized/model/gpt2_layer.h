@@ -1,37 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layers of family gpt2 share: their sizes, and scratch memory that no layer keeps between calls. Shape
-// suffixes of tensors: m samples, t positions, d width, f hidden, v vocabulary, i heads, h head width, 3 query, key and
-// value; one letter per dim (x_mtd). Rows are tokens.
+// Scratch memory that the layers of family gpt2 share and that no layer keeps between calls. Shape suffixes of tensors
+// are those of real_layer.h, and 3 for query, key and value.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
 
-#include "conformance/contract/model_spec.h"
 #include "optimized/model/arena.h"
-#include "optimized/model/model.h"
-#include "optimized/model/parameter.h"
+#include "optimized/model/real_layer.h"
 
 namespace plumbline::optimized {
 
-struct Gpt2Sizes {
-  Gpt2Sizes(const contract::Gpt2Spec& model, uint64_t run_seed, int64_t micro_batch_samples)
-      : spec(model), seed(run_seed), samples(micro_batch_samples) {}
-
-  contract::Gpt2Spec spec;
-  uint64_t seed;
-  int64_t samples;  // of a micro-batch
-
-  int64_t tokens() const { return samples * spec.positions; }
-  int64_t stream_elems() const { return tokens() * spec.width; }
-  int64_t hidden_elems() const { return tokens() * spec.hidden; }
-  int64_t scores_elems() const { return samples * spec.heads * spec.positions * spec.positions; }
-};
-
 template <typename T>
 struct Gpt2Scratch {
-  Gpt2Scratch(const Gpt2Sizes& sizes, Arena& arena)
+  Gpt2Scratch(const RealSizes& sizes, Arena& arena)
       : first_mtd(arena.Take<T>(sizes.stream_elems())),
         second_mtd(arena.Take<T>(sizes.stream_elems())),
         heads_mith(arena.Take<T>(sizes.stream_elems())),

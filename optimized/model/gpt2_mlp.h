@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <span>
 
-#include "optimized/model/dropout.h"
 #include "optimized/model/gpt2_layer.h"
 #include "optimized/model/linear.h"
 #include "optimized/model/norm.h"
+#include "optimized/model/residual_exit.h"
 
 namespace plumbline::optimized {
 
@@ -17,7 +17,7 @@ template <typename T>
 class Gpt2Mlp {
  public:
   // parameters: norm weight and bias, up weight and bias, down weight and bias.
-  Gpt2Mlp(const Gpt2Sizes& sizes, int64_t layer, std::span<const Parameter<T>> parameters, Backend& backend,
+  Gpt2Mlp(const RealSizes& sizes, int64_t layer, std::span<const Parameter<T>> parameters, Backend& backend,
           Gpt2Scratch<T>& scratch, Arena& arena);
 
   void Forward(const MicroBatch& micro_batch, std::span<const T> x_mtd, std::span<T> x_out_mtd);
@@ -26,11 +26,11 @@ class Gpt2Mlp {
   void Backward(const GradientWrites& writes, std::span<const T> x_mtd, std::span<T> dx_mtd);
 
  private:
-  const Gpt2Sizes& sizes_;
+  const RealSizes& sizes_;
   Gpt2Scratch<T>& scratch_;
   Norm<T> norm_;
   Linear<T> up_, down_;
-  Dropout drop_;
+  ResidualExit<T> exit_;
   std::span<T> h_mtd_, u_mtf_, g_mtf_;  // after the norm, before and after GELU
 };
 

@@ -8,9 +8,11 @@
 #include "conformance/contract/error.h"
 #include "kernels/embedding/embedding.h"
 #include "optimized/model/gpt2_attention.h"
-#include "optimized/model/gpt2_head.h"
 #include "optimized/model/gpt2_layer.h"
 #include "optimized/model/gpt2_mlp.h"
+#include "optimized/model/norm.h"
+#include "optimized/model/real_head.h"
+#include "optimized/model/real_outline.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -24,23 +26,19 @@ int64_t LastNorm(const contract::Gpt2Spec& spec) { return FirstOfLayer(spec.laye
 int64_t HeadMatrix(const contract::Gpt2Spec& spec) { return spec.tied_head ? kEmbed : LastNorm(spec) + 2; }
 int64_t Unused(const contract::Gpt2Spec& spec) { return LastNorm(spec) + (spec.tied_head ? 2 : 3); }
 
-// Units.
-constexpr int64_t kEmbeddingUnit = 0;
-constexpr int64_t LayerUnit(int64_t layer) { return 1 + layer; }
-constexpr int64_t HeadUnit(int64_t layers) { return 1 + layers; }
-
 template <typename T>
 class Gpt2Model final : public Model {
  public:
-  Gpt2Model(const Gpt2Sizes& sizes, const ParameterMemory& memory, Backend& backend)
-      : sizes_(sizes),
+  Gpt2Model(const contract::Gpt2Spec& spec, const RealSizes& sizes, const ParameterMemory& memory, Backend& backend)
+      : spec_(spec),
+        sizes_(sizes),
         memory_(memory),
-        parameters_(MakeParameters(sizes.spec, memory)),
+        parameters_(MakeParameters<T>(spec, memory)),
         arena_(backend),
         scratch_(sizes_, arena_),
-        drop_embedding_(sizes_, contract::Site::kDropoutEmbedding, 0, sizes.stream_elems(), arena_),
-        head_(sizes_, parameters_[LastNorm(sizes.spec)], parameters_[LastNorm(sizes.spec) + 1],
-              parameters_[HeadMatrix(sizes.spec)], backend, arena_),
+        drop_embedding_(sizes_, contract::Site::kDropoutEmbedding, 0, DroppedTensor::kStream, arena_),
+        head_(sizes_, Norm<T>(sizes_, parameters_[LastNorm(spec)], parameters_[LastNorm(spec) + 1], arena_),
+              parameters_[HeadMatrix(spec)], spec.tied_head, backend, arena_),
         dx_mtd_(arena_.Take<T>(sizes.stream_elems())) {
     attention_.reserve(sizes.spec.layers);
     mlp_.reserve(sizes.spec.layers);
@@ -80,8 +78,8 @@ class Gpt2Model final : public Model {
   void Backward(WriteMode mode, const GradientReady& ready) override {
     const GradientWrites writes{mode, ready};
     if (sizes_.spec.unused) {
-      writes.Begin(parameters_[Unused(sizes_.spec)]);
-      writes.Ready(parameters_[Unused(sizes_.spec)]);
+      writes.Begin(parameters_[Unused(spec_)]);
+      writes.Ready(parameters_[Unused(spec_)]);
     }
     memory_.BeforeUse(HeadUnit(sizes_.spec.layers));
     head_.Backward(writes, stream_mtd_.back(), dx_mtd_);
@@ -108,33 +106,24 @@ class Gpt2Model final : public Model {
     const Parameter<T>& embed = parameters_[kEmbed];
     if (!embed.is_frozen()) {
       // A tied head has written its share of this micro-batch: it is added to.
-      if (!sizes_.spec.tied_head) writes.Begin(embed);
+      if (!spec_.tied_head) writes.Begin(embed);
       kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, embed.gradient());
       writes.Ready(embed);
     }
-  }
-
-  static std::vector<Parameter<T>> MakeParameters(const contract::Gpt2Spec& spec, const ParameterMemory& memory) {
-    std::vector<Parameter<T>> parameters;
-    for (const contract::ParameterSpec& p : contract::Parameters(spec)) {
-      float* const gradient = memory.gradients.at(p.tensor_id);
-      contract::Check((gradient == nullptr) == p.frozen, "frozen parameters, and no others, have no gradient");
-      parameters.push_back({p.tensor_id, &memory.weights.at(p.tensor_id), p.numel(), gradient});
-    }
-    return parameters;
   }
 
   kernels::EmbeddingSizes EmbeddingSizes() const {
     return {sizes_.tokens(), sizes_.spec.positions, sizes_.spec.width, sizes_.spec.vocab};
   }
 
-  const Gpt2Sizes sizes_;
+  const contract::Gpt2Spec spec_;
+  const RealSizes sizes_;
   const ParameterMemory& memory_;
   const std::vector<Parameter<T>> parameters_;
   Arena arena_;
   Gpt2Scratch<T> scratch_;
   Dropout drop_embedding_;
-  Gpt2Head<T> head_;
+  RealHead<T, Norm> head_;
   std::vector<Gpt2Attention<T>> attention_;
   std::vector<Gpt2Mlp<T>> mlp_;
   std::vector<std::span<T>> stream_mtd_;  // before each branch, and the last one
@@ -145,28 +134,25 @@ class Gpt2Model final : public Model {
 }  // namespace
 
 ModelOutline Gpt2Outline(const contract::Gpt2Spec& spec) {
-  ModelOutline outline;
-  outline.units.push_back({kEmbed, kPos});
-  for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    outline.units.emplace_back();
-    for (int64_t i = FirstOfLayer(layer); i < FirstOfLayer(layer + 1); ++i) outline.units.back().push_back(i);
-  }
-  outline.units.push_back({LastNorm(spec), LastNorm(spec) + 1, HeadMatrix(spec)});
-  if (spec.unused) outline.units.push_back({Unused(spec)});
-  for (int64_t unit = kEmbeddingUnit; unit <= HeadUnit(spec.layers); ++unit) outline.forward.push_back(unit);
-  for (int64_t unit = HeadUnit(spec.layers); unit > kEmbeddingUnit; --unit) outline.backward.push_back(unit);
-  return outline;
+  DecoderReads reads{{kEmbed, kPos},
+                     spec.layers,
+                     FirstOfLayer(0),
+                     2 * kParametersOfBranch,
+                     {LastNorm(spec), LastNorm(spec) + 1, HeadMatrix(spec)},
+                     {}};
+  if (spec.unused) reads.unused = Unused(spec);
+  return OutlineOf(reads);
 }
 
 std::unique_ptr<Model> MakeGpt2Model(const contract::Gpt2Spec& spec, contract::DType storage, uint64_t seed,
                                      int64_t samples, const ParameterMemory& memory, Backend& backend) {
   contract::Validate(spec);
-  const Gpt2Sizes sizes(spec, seed, samples);
+  const RealSizes sizes(spec, seed, samples);
   switch (storage) {
     case contract::DType::kF32:
-      return std::make_unique<Gpt2Model<float>>(sizes, memory, backend);
+      return std::make_unique<Gpt2Model<float>>(spec, sizes, memory, backend);
     case contract::DType::kBF16:
-      return std::make_unique<Gpt2Model<kernels::BFloat16>>(sizes, memory, backend);
+      return std::make_unique<Gpt2Model<kernels::BFloat16>>(spec, sizes, memory, backend);
     default:
       contract::Fail(contract::ErrorCode::kInvalidArgument,
                      "storage type is " + std::string(contract::Name(storage)) + "; allowed: F32, BF16");

@@ -13,14 +13,15 @@
 
 namespace plumbline::optimized {
 
-// Whole samples [first_sample, first_sample + samples) of the global batch. Each span is [samples, positions],
-// row-major.
+// Whole samples [first_sample, first_sample + samples) of the global batch. Each span but lengths is [samples,
+// positions], row-major.
 struct MicroBatch {
   int64_t step = 0;
   int64_t first_sample = 0;
   std::span<const int32_t> tokens;
   std::span<const int32_t> labels;
   std::span<const int32_t> loss_weights;
+  std::span<const int32_t> lengths = {};  // [samples]: what is behind them is padding; empty: all positions are tokens
 };
 
 // The places of a model that read weights: an embedding, a layer, a head. A tied weight is in several units. One unit

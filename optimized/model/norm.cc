@@ -7,7 +7,7 @@
 namespace plumbline::optimized {
 
 template <typename T>
-Norm<T>::Norm(const Gpt2Sizes& sizes, const Parameter<T>& weight_d, const Parameter<T>& bias_d, Arena& arena)
+Norm<T>::Norm(const RealSizes& sizes, const Parameter<T>& weight_d, const Parameter<T>& bias_d, Arena& arena)
     : sizes_(sizes),
       weight_d_(weight_d),
       bias_d_(bias_d),

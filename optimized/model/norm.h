@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <span>
 
-#include "optimized/model/gpt2_layer.h"
+#include "optimized/model/arena.h"
+#include "optimized/model/real_layer.h"
 
 namespace plumbline::optimized {
 
 template <typename T>
 class Norm {
  public:
-  Norm(const Gpt2Sizes& sizes, const Parameter<T>& weight_d, const Parameter<T>& bias_d, Arena& arena);
+  Norm(const RealSizes& sizes, const Parameter<T>& weight_d, const Parameter<T>& bias_d, Arena& arena);
 
   void Forward(std::span<const T> x_mtd, std::span<T> h_mtd);
 
@@ -22,7 +23,7 @@ class Norm {
                 std::span<const T> residual_mtd, std::span<T> dx_mtd) const;
 
  private:
-  const Gpt2Sizes& sizes_;
+  const RealSizes& sizes_;
   Parameter<T> weight_d_, bias_d_;
   std::span<float> mean_mt_, rstd_mt_;
 };

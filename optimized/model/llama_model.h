@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder of family llama: embedding, layers, head, with explicit forward and backward. Frozen parameters have no
+// gradient and are not reported; an unused one has a gradient of zero and is. Source: docs/semantics.md, "Family
+// llama".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "conformance/contract/dtype.h"
+#include "conformance/contract/model_spec.h"
+#include "optimized/model/model.h"
+
+namespace plumbline::optimized {
+
+// An unused parameter is in a unit of its own, the last one, which is never in use.
+ModelOutline LlamaOutline(const contract::LlamaSpec& spec);
+
+// `samples` is the size of every micro-batch. Of one with lengths as many positions are computed as its longest sample
+// has; memory is taken once, for all positions. `seed` is that of dropout. Memory and backend outlive the model; the
+// gradients' table holds null for each frozen parameter and for no other.
+// InvalidArgument if storage is neither F32 nor BF16, or the spec is not valid.
+std::unique_ptr<Model> MakeLlamaModel(const contract::LlamaSpec& spec, contract::DType storage, uint64_t seed,
+                                      int64_t samples, const ParameterMemory& memory, Backend& backend);
+
+}  // namespace plumbline::optimized
