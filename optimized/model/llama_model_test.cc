@@ -56,7 +56,7 @@ std::vector<LlamaSpec> Specs() {
         Spec(with({.layers = 1, .width = 4, .heads = 1, .positions = 5, .hidden = 3, .vocab = 5, .frozen = {}}), 1));
     for (const int64_t kv_heads : {1, 2, 4}) {
       specs.push_back(
-          Spec(with({.layers = 2, .width = 8, .heads = 4, .positions = 6, .hidden = 7, .vocab = 9, .frozen = {}}),
+          Spec(with({.layers = 2, .width = 8, .heads = 4, .positions = 5, .hidden = 5, .vocab = 7, .frozen = {}}),
                kv_heads));
     }
   }
