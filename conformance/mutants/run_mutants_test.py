@@ -63,12 +63,12 @@ class Stages(unittest.TestCase):
         self.assertEqual([], self.ids(results, "exact-first"))
         self.assertEqual(["m1", "m4"], self.ids(results, "gpt2-first"))
         self.assertEqual(["m3"], self.ids(results, "exact"))
-        results.update(table(result("m1", "gpt2-first", "survived")))
+        results.update(table(result("m1", "gpt2-first", "survived"), result("m1", "llama-first", "survived")))
         self.assertEqual(["m1", "m3"], self.ids(results, "exact"))
         self.assertEqual([], self.ids(results, "gpt2"))
 
     def test_all_cases_come_after_the_first_and_include_them(self):
-        for family in ("exact", "gpt2"):
+        for family in ("exact", "gpt2", "llama"):
             self.assertEqual([True, False], [s.cases > 0 for s in run_mutants.STAGES if s.family == family])
 
     def test_a_mutant_is_done_when_a_stage_kills_it_or_all_let_it_pass(self):
