@@ -20,15 +20,16 @@ struct ListedDefect {
 };
 
 // Different kinds and checks, from a value to a count: what a run that is not about defects tries in a few seconds.
-// Those of the second line are of family gpt2.
+// Those of the second line are of family gpt2, of the third of llama.
 inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14", "G18", "G20",  //
-                                                     "C2", "L5", "O3b", "Z16"};
+                                                     "C2", "L5", "O3b", "Z16",         //
+                                                     "X123"};
 
 // All, or those of kSmokeDefects.
 std::vector<ListedDefect> PlantedDefects(bool all);
 
 // Lines `id TAB title TAB expect TAB family`. Throws contract::Error (InvalidArgument) naming the line that is not one,
-// or whose family is neither exact nor gpt2; Environment if the file cannot be read.
+// or whose family is none; Environment if the file cannot be read.
 std::vector<ListedDefect> ReadDefectList(const std::filesystem::path& path);
 
 // "gradient, loss: of embed.weight" -> gradient, loss, as apply_edits.py demands it; of "any: ..." none.
