@@ -345,8 +345,13 @@ void GuardUpdate(const contract::Case& spec, const RealStart& start, StepSight a
 
 void GuardSkipped(const contract::Case& spec, const RealStart& before, StepSight after, Guard& guard) {
   const auto skip = [&] { return CheckSkipped(spec, before, after).check.outcome; };
-  if (std::vector<double>* masters = Largest(after.of(TensorKind::kMaster))) {
-    const Planted moved(masters->back(), masters->back() + 1);
+  // Not the row that has no value, which is of any token: NaN + 1 is NaN.
+  std::vector<double>* masters = Largest(after.of(TensorKind::kMaster));
+  const auto last = masters == nullptr ? std::vector<double>::reverse_iterator()
+                                       : std::find_if(masters->rbegin(), masters->rend(),
+                                                      [](double value) { return std::isfinite(value); });
+  if (masters != nullptr && last != masters->rend()) {
+    const Planted moved(*last, *last + 1);
     guard.Demand("skip", "one element that moves", skip());
   }
   const Planted silent(after.real.skipped, false);

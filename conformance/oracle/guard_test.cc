@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "conformance/oracle/testing/example_run.h"
 #include "conformance/oracle/testing/example_step.h"
 #include "conformance/oracle/testing/example_update.h"
@@ -13,6 +16,7 @@ namespace plumbline::conformance {
 namespace {
 
 using contract::DType;
+using contract::TensorKind;
 using reports::CheckOutcome;
 
 void ExpectAllNoticed(const Guard& guard, int64_t planted, const std::string& comparisons) {
@@ -210,6 +214,24 @@ TEST(GuardUpdate, PlantsNothingInAStepThatMovesNothing) {
   Guard guard;
   GuardUpdate(update.spec, update.start(), update.after, guard);
   EXPECT_EQ(guard.Check().outcome, CheckOutcome::kVacuous);
+}
+
+// The row of a token has no value, and that may be the last one of the vocabulary.
+TEST(GuardSkipped, IsNoticedWhereverTheStateHasNoValue) {
+  for (bool at_the_end : {false, true}) {
+    ExampleUpdate update;
+    MakeBefore(update, 1);
+    if (at_the_end) {
+      for (auto& entry : update.before) entry.master.back() = std::numeric_limits<float>::quiet_NaN();
+    }
+    Execute({.no_update = true}, update);
+    update.after.of(TensorKind::kGradient)[3][5] = HUGE_VAL;
+    update.after.real.gradient_norm = std::numeric_limits<double>::quiet_NaN();
+    update.after.real.skipped = true;
+    Guard guard;
+    GuardSkipped(update.spec, update.start(), update.after, guard);
+    ExpectAllNoticed(guard, 2, "skip");
+  }
 }
 
 TEST(GuardTrajectory, IsNoticedUnlessThePlainRunsScatterAsFarAsTheTruthFalls) {
