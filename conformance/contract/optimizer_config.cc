@@ -178,7 +178,7 @@ void ParseAdaptiveClipping(const JsonValue& clipping, RunConfig& config) {
   parsed.kind = AdaptiveClipping::Kind::kHistory;
   Take(clipping, "deviations", NotNegative, parsed.deviations);
   Take(clipping, "decay", Share, parsed.decay);
-  if (const auto steps = clipping.Find("warmup_steps")) parsed.warmup_steps = steps->Int(1, kMaxCount);
+  if (const auto steps = clipping.Find("warmup_steps")) parsed.warmup_steps = steps->Count(1, kMaxCount);
 }
 
 std::string OptimizerJson(const RunConfig& config) {

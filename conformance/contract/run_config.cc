@@ -148,7 +148,7 @@ std::optional<int64_t> PositiveOrAuto(const JsonValue& root, std::string_view ke
     if (value->String() != "auto") value->Reject("a positive integer or \"auto\"");
     return std::nullopt;
   }
-  return value->Int(1, kMaxCount);
+  return value->Count(1, kMaxCount);
 }
 
 // Resolves the batch identity B = m * A * R. B, m and A are at most 2^40 and R at most 2^20, so a product with R fits;
@@ -232,9 +232,9 @@ void ParseStorage(const JsonValue& root, RunConfig& config) {
 void ParseZero(const JsonValue& zero, RunConfig& config) {
   CheckKeys(zero, kZeroKeys, kUnbuiltZeroKeys);
   const auto elems = [&](const char* key, int64_t min, int64_t& field) {
-    if (const auto value = zero.Find(key)) field = value->Int(min, kMaxCount);
+    if (const auto value = zero.Find(key)) field = value->Count(min, kMaxCount);
   };
-  if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Int(0, 3);
+  if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Count(0, 3);
   if (const auto overlap = zero.Find("overlap_comm")) config.overlap_comm = overlap->Bool();
   elems("reduce_bucket_size", 1, config.reduce_bucket_elems);
   elems("stage3_prefetch_bucket_size", 0, config.prefetch_bucket_elems);
@@ -316,7 +316,7 @@ RunConfig ParseRunConfig(const JsonValue& root) {
   RunConfig config;
   if (const auto mesh = root.Find("mesh")) {
     CheckKeys(*mesh, std::to_array<std::string_view>({"data"}), kUnbuiltMeshKeys);
-    if (const auto data = mesh->Find("data")) config.data_degree = data->Int(1, int64_t{1} << 20);
+    if (const auto data = mesh->Find("data")) config.data_degree = data->Count(1, int64_t{1} << 20);
   }
   ParseStorage(root, config);
   if (const auto zero = root.Find("zero_optimization")) ParseZero(*zero, config);

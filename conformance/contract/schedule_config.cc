@@ -25,7 +25,7 @@ void Take(const JsonValue& params, std::string_view key, double& field) {
 }
 
 void Take(const JsonValue& params, std::string_view key, int64_t min, int64_t& field) {
-  if (const auto value = params.Find(key)) field = value->Int(min, kMaxCount);
+  if (const auto value = params.Find(key)) field = value->Count(min, kMaxCount);
 }
 
 void ParseWarmup(const JsonValue& params, Schedule& schedule) {
@@ -52,7 +52,7 @@ void ParseWarmupDecayLr(const JsonValue& params, Schedule& schedule) {
                 {"total_num_steps", "warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"}),
             kUnbuiltScheduleKeys);
   ParseWarmupRates(params, schedule);
-  schedule.total_num_steps = params.At("total_num_steps").Int(0, kMaxCount);
+  schedule.total_num_steps = params.At("total_num_steps").Count(0, kMaxCount);
 }
 
 void ParseWarmupCosineLr(const JsonValue& params, Schedule& schedule) {
@@ -63,7 +63,7 @@ void ParseWarmupCosineLr(const JsonValue& params, Schedule& schedule) {
   Take(params, "warmup_min_ratio", schedule.warmup_min_ratio);
   Take(params, "cos_min_ratio", schedule.cos_min_ratio);
   ParseWarmup(params, schedule);
-  schedule.total_num_steps = params.At("total_num_steps").Int(0, kMaxCount);
+  schedule.total_num_steps = params.At("total_num_steps").Count(0, kMaxCount);
 }
 
 void ParseOneCycle(const JsonValue& params, Schedule& schedule) {
