@@ -116,6 +116,7 @@ Problem ProblemOf(const contract::Case& spec, const std::string& name) {
   plain.prefetch_bucket_elems = none.prefetch_bucket_elems;
   plain.persistence_threshold_elems = none.persistence_threshold_elems;
   plain.max_live_elems = none.max_live_elems;
+  plain.hints = none.hints;
   return problem;
 }
 

@@ -40,6 +40,15 @@ TEST(LoneCase, EveryListedCaseIsJudgeableAndLeadsBackToItsProblem) {
   }
 }
 
+TEST(LoneCase, HintsAreNoPartOfTheProblem) {
+  const CaseList list = Gpt2Cases();
+  Case spec = CaseOf(list, list.cases.front());
+  const Problem without = ProblemOf(spec, "name");
+  spec.config.hints = {{"steps_per_print", "10"}, {"zero_optimization.sub_group_size", "7"}};
+  EXPECT_EQ(WhyNotJudgeable(spec), std::nullopt);
+  EXPECT_EQ(ProblemOf(spec, "name").plain, without.plain);
+}
+
 TEST(LoneCase, SaysWhyItCannotBeJudged) {
   struct Refused {
     std::string part;

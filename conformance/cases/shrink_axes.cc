@@ -2,6 +2,7 @@
 #include "conformance/cases/shrink_axes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -99,6 +100,16 @@ ShrinkAxis Overlap() {
           [](Case& spec, int64_t) { spec.config.overlap_comm = false; },
           "off",
           "on"};
+}
+
+// Fewer of them: the last ones go first.
+ShrinkAxis HintsAxis() {
+  return {"hints", [](const Case& spec) { return static_cast<int64_t>(spec.config.hints.size()); },
+          [](const Case& spec) { return Range(0, static_cast<int64_t>(spec.config.hints.size())); },
+          [](Case& spec, int64_t value) {
+            contract::Hints& hints = spec.config.hints;
+            while (static_cast<int64_t>(hints.size()) > value) hints.erase(std::prev(hints.end()));
+          }};
 }
 
 template <DType kStorage>
@@ -339,6 +350,7 @@ const std::vector<ShrinkAxis>& ShrinkAxes() {
       Limit<&RunConfig::prefetch_bucket_elems>("prefetch"),
       Limit<&RunConfig::persistence_threshold_elems>("persistence"),
       Limit<&RunConfig::max_live_elems>("live parameters"),
+      HintsAxis(),
       Storage<DType::kBF16>("bf16"),
       Storage<DType::kF16>("fp16"),
       Steps(),

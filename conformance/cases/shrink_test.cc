@@ -19,7 +19,7 @@ namespace {
 
 using contract::Case;
 
-// All cases of both families' lists.
+// All cases of all families' lists, and one with hints.
 const std::vector<Case>& ListedCases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
@@ -34,6 +34,11 @@ const std::vector<Case>& ListedCases() {
         all.push_back(spec);
       }
     }
+    // As a user's file may have them; no list does.
+    Case hinted = all.front();
+    hinted.id = "exact/hinted";
+    hinted.config.hints = {{"steps_per_print", "10"}, {"zero_optimization.sub_group_size", "7"}};
+    all.insert(all.begin(), hinted);
     return all;
   }();
   return cases;
@@ -130,6 +135,13 @@ TEST(ShrinkAxes, ADegreeThatDoesNotDivideTheBatchTakesSamplesAlong) {
   real.config.micro_batch_size = 4;
   EXPECT_EQ(WithValue(real, AxisOf("data"), 2)->config.train_batch_size, 12);
   EXPECT_TRUE(SmallerValues(real, AxisOf("batch")).empty()) << "3 ranks, and 4 micro-batches of the plain engine";
+}
+
+TEST(ShrinkAxes, HintsGoOneByOne) {
+  const Case& spec = ListedCases().front();
+  EXPECT_EQ(SmallerValues(spec, AxisOf("hints")), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(WithValue(spec, AxisOf("hints"), 1)->config.hints, (contract::Hints{{"steps_per_print", "10"}}));
+  EXPECT_EQ(WithValue(spec, AxisOf("hints"), 0)->config.hints, contract::Hints{});
 }
 
 TEST(ShrinkAxes, ReductionsNameTheAxesThatDiffer) {

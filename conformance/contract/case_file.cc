@@ -433,7 +433,7 @@ Case ParseCase(std::string_view json, std::string_view where) {
   spec.id = root.At("id").String();
   spec.model = ParseModel(root);
   CheckOptimizer(root, spec.model);
-  spec.config = ParseRunConfig(root.At("config"));
+  spec.config = ParseRunConfig(root.At("config"), spec.model.width());
   spec.seed = root.At("seed").UInt64();
   // A run of family exact starts at step 0, or resumes.
   if (const auto first = root.Find("first_step")) {

@@ -391,7 +391,23 @@ TEST(Case, NamesTheOptimizersOfItsFamilyOnly) {
 
 TEST(Case, PassesUnsupportedKeysOfTheConfigOn) {
   EXPECT_EQ(JsonMessage("\"bf16\": {", "\"prescale_gradients\": true, \"bf16\": {", ErrorCode::kUnsupported),
-            "case.json: config: key \"prescale_gradients\" is known but not built yet; leave it out");
+            "case.json: config.prescale_gradients is true, which is known but not built yet; supported: false");
+}
+
+TEST(Case, ResolvesSizesOfItsConfigFromItsModel) {
+  const CaseData data = Data();
+  std::string json = ToJson(data.spec);
+  json = Replaced(json, "\"reduce_bucket_size\": " + std::to_string(data.spec.config.reduce_bucket_elems),
+                  "\"reduce_bucket_size\": \"auto\"");
+  const Case parsed = ParseCase(json, "case.json");
+  EXPECT_EQ(parsed.config.reduce_bucket_elems, data.spec.model.width() * data.spec.model.width());
+  EXPECT_EQ(ParseCase(ToJson(parsed), "case.json"), parsed);
+}
+
+TEST(Case, KeepsTheHintsOfItsConfig) {
+  Case spec = Data().spec;
+  spec.config.hints = {{"wall_clock_breakdown", "true"}, {"zero_optimization.sub_group_size", "7"}};
+  EXPECT_EQ(ParseCase(ToJson(spec), "case.json"), spec);
 }
 
 TEST(ReadCase, NamesAMissingFile) {

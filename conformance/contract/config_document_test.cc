@@ -1,51 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/config.md says of each key is what the parser does: which values it allows, what it assumes for a key that
-// is left out, which optimizers have it, and that a known key which is not supported is refused as such. That the page
-// and the parser have the same keys is config_keys_test.py's.
+// What docs/config.md says of each supported key is what the parser does: which values it allows, what it assumes for a
+// key that is left out, which optimizers have it. Other keys are known_keys_test.cc's; that the page and the parser
+// have the same keys is config_keys_test.py's.
+#include "conformance/contract/testing/config_document.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "conformance/contract/file_io.h"
 #include "conformance/contract/run_config.h"
-#include "conformance/contract/split.h"
 #include "conformance/contract/testing/error_message.h"
 
 namespace plumbline::contract {
 namespace {
 
-using Words = std::vector<std::string>;
+using testing::ConfigWith;
 using testing::ErrorMessage;
+using testing::Rows;
+using testing::Words;
 
 const Words kOptimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
 const Words kSchedules = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "OneCycle"};
-
-std::string Stripped(const std::string& text) {
-  const size_t begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
-// Cells of the rows that begin with a key, in the section with this title; the key without its backticks.
-std::vector<Words> Rows(const std::string& title) {
-  const std::string page = ReadFile("docs/config.md");
-  const size_t begin = page.find("\n## " + title + "\n");
-  EXPECT_NE(begin, std::string::npos) << title;
-  const std::string section = page.substr(begin + 1, page.find("\n## ", begin + 1) - begin);
-  std::vector<Words> rows;
-  for (const std::string& line : Split(section, '\n')) {
-    if (!line.starts_with("| `")) continue;
-    Words cells;
-    for (const std::string& cell : Split(line.substr(1), '|')) cells.push_back(Stripped(cell));
-    std::erase(cells[0], '`');
-    rows.push_back(cells);
-  }
-  return rows;
-}
 
 struct Row {
   std::string key, value, default_value, used_by, remarks;
@@ -85,56 +64,6 @@ std::vector<Row> Supported() {
   for (const Words& cells : Rows("Supported")) rows.push_back({cells[0], cells[1], cells[2], cells[3], cells[4]});
   EXPECT_GT(rows.size(), 30u);
   return rows;
-}
-
-// What an object must have besides the key that is looked at: pairs of name and value.
-using Siblings = std::vector<std::pair<std::string, std::string>>;
-
-Siblings Required(const Words& path, size_t depth, const std::string& optimizer, const std::string& schedule) {
-  if (depth == 0) return {};
-  if (path[0] == "adaptive_clipping") {
-    const bool of_units = path[1] == "ratio" || path[1] == "eps";
-    return {{"type", of_units ? "\"unit\"" : "\"history\""}};
-  }
-  const std::string& object = path[depth - 1];
-  if (object == "optimizer") return {{"type", '"' + optimizer + '"'}};
-  if (object == "scheduler") return {{"type", '"' + schedule + '"'}};
-  if (object == "param_groups[]") return {{"match", "\"*\""}};
-  if (object != "params" || path[depth - 2] != "scheduler" || schedule == "WarmupLR") return {};
-  if (schedule == "OneCycle") return {{"cycle_min_lr", "0.25"}, {"cycle_max_lr", "0.5"}};
-  return {{"total_num_steps", "9"}};
-}
-
-// An object in which the member that `path` leads to has this value, or is missing where there is none. Objects on the
-// way have what they require besides.
-std::string Nested(const Words& path, size_t depth, const std::string& optimizer, const std::string& schedule,
-                   const std::optional<std::string>& value) {
-  const std::string& name = path[depth];
-  std::string members;
-  for (const auto& [sibling, its_value] : Required(path, depth, optimizer, schedule)) {
-    if (sibling != name) members += (members.empty() ? "\"" : ", \"") + sibling + "\": " + its_value;
-  }
-  const bool is_list = name.ends_with("[]");
-  std::optional<std::string> inner = value;
-  if (depth + 1 < path.size()) inner = Nested(path, depth + 1, optimizer, schedule, value);
-  if (inner) {
-    members += (members.empty() ? "" : ", ") + ('"' + (is_list ? name.substr(0, name.size() - 2) : name) + "\": ") +
-               (is_list ? "[" + *inner + "]" : *inner);
-  }
-  return "{" + members + "}";
-}
-
-// A config of eight samples with this optimizer (and schedule, for a key of one), and the key with this value or
-// without any.
-std::string ConfigWith(const std::string& key, const std::string& optimizer, const std::string& schedule,
-                       const std::optional<std::string>& value) {
-  const Words path = Split(key, '.');
-  std::string json = Nested(path, 0, optimizer, schedule, value);
-  json.pop_back();
-  const auto add = [&](const std::string& member) { json += (json == "{" ? "" : ", ") + member; };
-  add(key == "train_batch_size" ? "\"train_micro_batch_size_per_gpu\": 8" : "\"train_batch_size\": 8");
-  if (path[0] != "optimizer") add("\"optimizer\": {\"type\": \"" + optimizer + "\"}");
-  return json + "}";
 }
 
 RunConfig Parse(const std::string& json) { return ParseRunConfig(json, "config"); }
@@ -290,20 +219,6 @@ TEST(ConfigDocument, SaysWhichOptimizersHaveAKey) {
     ++looked_at;
   }
   EXPECT_EQ(looked_at, samples.size());
-}
-
-TEST(ConfigDocument, SaysWhichKnownKeysAreUnsupportedWhateverTheirValue) {
-  const std::vector<Words> rows = Rows("Known and unsupported");
-  EXPECT_GT(rows.size(), 60u);
-  for (const Words& row : rows) {
-    EXPECT_EQ(row[2], "unsupported");
-    for (const char* value : {"null", "false", "0", "{\"enabled\": false}"}) {
-      const std::string json = ConfigWith(row[0], "AdamW", "WarmupLR", value);
-      const std::string message = ErrorMessage(ErrorCode::kUnsupported, [&] { Parse(json); });
-      const std::string key = Split(row[0], '.').back();
-      EXPECT_NE(message.find("key \"" + key + "\" is known but not built yet"), std::string::npos) << message;
-    }
-  }
 }
 
 }  // namespace

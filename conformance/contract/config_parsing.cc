@@ -3,19 +3,37 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
-#include "conformance/contract/error.h"
+#include "conformance/contract/known_keys.h"
 
 namespace plumbline::contract {
+namespace {
 
-void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
-               std::span<const std::string_view> unbuilt) {
-  object.AllowOnly(built, unbuilt);
-  for (const std::string& key : object.Keys()) {
-    if (std::find(unbuilt.begin(), unbuilt.end(), key) == unbuilt.end()) continue;
-    Fail(ErrorCode::kUnsupported, object.Path() + ": key \"" + key + "\" is known but not built yet; leave it out");
+constexpr std::string_view kAutoKeys[] = {
+    "train_batch_size",   "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
+    "reduce_bucket_size", "stage3_prefetch_bucket_size",    "stage3_param_persistence_threshold"};
+
+}  // namespace
+
+void CheckKeys(const JsonValue& object, std::span<const std::string_view> built, std::string_view path) {
+  std::vector<std::string_view> others = FixedNames(path);
+  for (const auto& names : {HintNames(path), UnbuiltNames(path)}) {
+    others.insert(others.end(), names.begin(), names.end());
+  }
+  object.AllowOnly(built, others);
+  CheckKnownKeys(object, path);
+  for (const std::string_view key : built) {
+    if (std::find(std::begin(kAutoKeys), std::end(kAutoKeys), key) != std::end(kAutoKeys)) continue;
+    const auto value = object.Find(key);
+    if (value && IsAuto(*value)) {
+      value->Reject(
+          "a value; \"auto\" is resolved for the batch and for sizes that follow from the model's width alone");
+    }
   }
 }
+
+bool IsAuto(const JsonValue& value) { return value.IsString() && value.String() == "auto"; }
 
 double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed) {
   const double number = value.Number();

@@ -225,6 +225,8 @@ const RealSpec& ModelSpec::real() const {
 
 RealSpec& ModelSpec::real() { return const_cast<RealSpec&>(std::as_const(*this).real()); }
 
+int64_t ModelSpec::width() const { return is_exact() ? exact().width : real().width; }
+
 int64_t ModelSpec::positions() const { return is_exact() ? exact().positions : real().positions; }
 
 int64_t ModelSpec::vocab() const { return is_exact() ? exact().vocab : real().vocab; }

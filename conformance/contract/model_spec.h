@@ -97,6 +97,7 @@ class ModelSpec {
   const RealSpec& real() const;
   RealSpec& real();
 
+  int64_t width() const;
   int64_t positions() const;
   int64_t vocab() const;
   bool has_dropout() const { return is_exact() ? exact().dropout : real().dropout > 0; }

@@ -11,11 +11,6 @@
 namespace plumbline::contract {
 namespace {
 
-constexpr std::string_view kUnbuiltOptimizerKeys[] = {"legacy_fusion"};
-// Of all optimizers of the real families, though each has only some of them.
-constexpr std::string_view kUnbuiltParamKeys[] = {"torch_adam",    "bias_correction", "amsgrad",
-                                                  "max_grad_norm", "dampening",       "eps_inside_sqrt"};
-
 void Take(const JsonValue& params, std::string_view key, double (*rule)(const JsonValue&), double& field) {
   if (const auto value = params.Find(key)) field = rule(*value);
 }
@@ -40,7 +35,7 @@ void TakeBetas(const JsonValue& params, OptimizerParams& parsed) {
 }
 
 void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
-  CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay"}), kUnbuiltParamKeys);
+  CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay"}), "optimizer.params");
   TakeRateAndDecay(params, parsed);
   TakeBetas(params, parsed);
   Take(params, "eps", NotNegative, parsed.eps);
@@ -49,7 +44,7 @@ void ParseAdamW(const JsonValue& params, OptimizerParams& parsed) {
 // DeepSpeed's Adam decouples the decay unless it is told not to.
 void ParseAdam(const JsonValue& params, RunConfig& config) {
   CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay", "adam_w_mode"}),
-            kUnbuiltParamKeys);
+            "optimizer.params");
   TakeRateAndDecay(params, config.params);
   TakeBetas(params, config.params);
   Take(params, "eps", NotNegative, config.params.eps);
@@ -58,14 +53,14 @@ void ParseAdam(const JsonValue& params, RunConfig& config) {
 }
 
 void ParseLion(const JsonValue& params, OptimizerParams& parsed) {
-  CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "weight_decay"}), kUnbuiltParamKeys);
+  CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "weight_decay"}), "optimizer.params");
   TakeRateAndDecay(params, parsed);
   TakeBetas(params, parsed);
 }
 
 void ParseLamb(const JsonValue& params, OptimizerParams& parsed) {
   CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay", "max_coeff", "min_coeff"}),
-            kUnbuiltParamKeys);
+            "optimizer.params");
   TakeRateAndDecay(params, parsed);
   TakeBetas(params, parsed);
   Take(params, "eps", NotNegative, parsed.eps);
@@ -77,7 +72,8 @@ void ParseLamb(const JsonValue& params, OptimizerParams& parsed) {
 }
 
 void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {
-  CheckKeys(params, std::to_array<std::string_view>({"lr", "momentum", "weight_decay", "nesterov"}), kUnbuiltParamKeys);
+  CheckKeys(params, std::to_array<std::string_view>({"lr", "momentum", "weight_decay", "nesterov"}),
+            "optimizer.params");
   TakeRateAndDecay(params, parsed);
   Take(params, "momentum", Share, parsed.momentum);
   const auto nesterov = params.Find("nesterov");
@@ -124,7 +120,7 @@ std::string ParamsJson(const RunConfig& config) {
 }  // namespace
 
 void ParseOptimizer(const JsonValue& optimizer, RunConfig& config) {
-  CheckKeys(optimizer, std::to_array<std::string_view>({"type", "params"}), kUnbuiltOptimizerKeys);
+  CheckKeys(optimizer, std::to_array<std::string_view>({"type", "params"}), "optimizer");
   config.optimizer = static_cast<OptimizerKind>(
       optimizer.At("type").OneOf({"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"}));
   config.params = DefaultsOf(config.optimizer);
@@ -178,7 +174,7 @@ void ParseAdaptiveClipping(const JsonValue& clipping, RunConfig& config) {
   parsed.kind = AdaptiveClipping::Kind::kHistory;
   Take(clipping, "deviations", NotNegative, parsed.deviations);
   Take(clipping, "decay", Share, parsed.decay);
-  if (const auto steps = clipping.Find("warmup_steps")) parsed.warmup_steps = steps->Int(1, kMaxCount);
+  if (const auto steps = clipping.Find("warmup_steps")) parsed.warmup_steps = steps->Count(1, kMaxCount);
 }
 
 std::string OptimizerJson(const RunConfig& config) {

@@ -30,125 +30,22 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "adaptive_clipping",
                                            "mesh"};
 
-// Keys that DeepSpeed users write and that no engine of ours understands yet: unsupported, never ignored.
-constexpr std::string_view kUnbuiltKeys[] = {"amp",
-                                             "prescale_gradients",
-                                             "gradient_predivide_factor",
-                                             "sparse_gradients",
-                                             "communication_data_type",
-                                             "data_types",
-                                             "activation_checkpointing",
-                                             "wall_clock_breakdown",
-                                             "flops_profiler",
-                                             "steps_per_print",
-                                             "dump_state",
-                                             "memory_breakdown",
-                                             "zero_allow_untested_optimizer",
-                                             "zero_force_ds_cpu_optimizer",
-                                             "aio",
-                                             "autotuning",
-                                             "tensorboard",
-                                             "wandb",
-                                             "csv_monitor",
-                                             "comms_logger",
-                                             "checkpoint",
-                                             "data_efficiency",
-                                             "curriculum_learning",
-                                             "compression_training",
-                                             "eigenvalue",
-                                             "progressive_layer_drop",
-                                             "sparse_attention",
-                                             "elasticity",
-                                             "pipeline",
-                                             "compile",
-                                             "seed",
-                                             "dataloader_drop_last",
-                                             "disable_allgather",
-                                             "timers",
-                                             "monitor_config",
-                                             "bfloat16",
-                                             "torch_autocast",
-                                             "fp32_allreduce",
-                                             "seq_parallel_comm_data_type",
-                                             "gradient_allreduce_op",
-                                             "managed_gradient_accumulation",
-                                             "graph_harvesting",
-                                             "use_data_before_expert_parallelism",
-                                             "tensor_parallel",
-                                             "expert_parallel",
-                                             "sequence_parallel_size",
-                                             "hybrid_engine",
-                                             "weight_quantization",
-                                             "quantize_training",
-                                             "vocabulary_size",
-                                             "nebula",
-                                             "datastates_ckpt",
-                                             "comet",
-                                             "log_level"};
-
 constexpr std::string_view kZeroKeys[] = {"stage",
                                           "reduce_bucket_size",
                                           "overlap_comm",
                                           "stage3_prefetch_bucket_size",
                                           "stage3_param_persistence_threshold",
                                           "stage3_max_live_parameters"};
-constexpr std::string_view kUnbuiltZeroKeys[] = {"allgather_partitions",
-                                                 "allgather_bucket_size",
-                                                 "reduce_scatter",
-                                                 "contiguous_gradients",
-                                                 "offload_param",
-                                                 "offload_optimizer",
-                                                 "cpu_offload",
-                                                 "sub_group_size",
-                                                 "stage3_max_reuse_distance",
-                                                 "stage3_gather_16bit_weights_on_model_save",
-                                                 "round_robin_gradients",
-                                                 "ignore_unused_parameters",
-                                                 "zero_hpz_partition_size",
-                                                 "zero_quantized_weights",
-                                                 "zero_quantized_gradients",
-                                                 "elastic_checkpoint",
-                                                 "load_from_fp32_weights",
-                                                 "mics_shard_size",
-                                                 "stage3_model_persistence_threshold",
-                                                 "stage3_module_granularity_threshold",
-                                                 "stage3_use_all_reduce_for_fetch_params",
-                                                 "stage3_allgather_sequential",
-                                                 "stage3_partition_stream_chunk_size",
-                                                 "stage3_gather_fp16_weights_on_model_save",
-                                                 "use_multi_rank_bucket_allreduce",
-                                                 "cpu_offload_param",
-                                                 "cpu_offload_use_pin_memory",
-                                                 "zenflow",
-                                                 "legacy_stage1",
-                                                 "zero_quantized_nontrainable_weights",
-                                                 "zeropp_loco_param",
-                                                 "mics_hierarchical_params_gather",
-                                                 "memory_efficient_linear",
-                                                 "pipeline_loading_checkpoint",
-                                                 "override_module_apply",
-                                                 "leaf_module",
-                                                 "compute_grad_norm",
-                                                 "parameter_alignment",
-                                                 "log_trace_cache_warnings",
-                                                 "enable_sanity_checks",
-                                                 "save_muon_momentum_buffer_in_memory"};
 
-constexpr std::string_view kUnbuiltMeshKeys[] = {"pipeline", "tensor", "sequence", "expert", "context"};
-constexpr std::string_view kUnbuiltBf16Keys[] = {"auto_cast", "immediate_grad_update", "check_grad_overflow",
-                                                 "bf16_master_weights_and_grads", "bf16_optimizer_states"};
-constexpr std::string_view kUnbuiltFp16Keys[] = {
-    "auto_cast",      "initial_scale_power",          "loss_scale_window", "hysteresis", "consecutive_hysteresis",
-    "min_loss_scale", "fp16_master_weights_and_grads"};
 // A positive integer, or nothing where the key is absent or "auto".
 std::optional<int64_t> PositiveOrAuto(const JsonValue& root, std::string_view key) {
   const std::optional<JsonValue> value = root.Find(key);
   if (!value) return std::nullopt;
   if (value->IsString()) {
-    if (value->String() != "auto") value->Reject("a positive integer or \"auto\"");
+    if (!IsAuto(*value)) value->Reject("a positive integer or \"auto\"");
     return std::nullopt;
   }
-  return value->Int(1, kMaxCount);
+  return value->Count(1, kMaxCount);
 }
 
 // Resolves the batch identity B = m * A * R. B, m and A are at most 2^40 and R at most 2^20, so a product with R fits;
@@ -194,7 +91,7 @@ void ResolveBatch(const JsonValue& root, RunConfig& config) {
 // A power of two, so that scaling is exact: 1 ... 2^24, or 0, which is DeepSpeed's word for a dynamic scale.
 void ParseFp16(const JsonValue& fp16, RunConfig& config) {
   constexpr int64_t kMaxScale = int64_t{1} << 24;
-  CheckKeys(fp16, std::to_array<std::string_view>({"enabled", "loss_scale"}), kUnbuiltFp16Keys);
+  CheckKeys(fp16, std::to_array<std::string_view>({"enabled", "loss_scale"}), "fp16");
   int64_t scale = 0;
   if (const auto value = fp16.Find("loss_scale")) {
     const double number = value->Number();
@@ -216,7 +113,7 @@ void ParseFp16(const JsonValue& fp16, RunConfig& config) {
 
 void ParseStorage(const JsonValue& root, RunConfig& config) {
   if (const auto bf16 = root.Find("bf16")) {
-    CheckKeys(*bf16, std::to_array<std::string_view>({"enabled"}), kUnbuiltBf16Keys);
+    CheckKeys(*bf16, std::to_array<std::string_view>({"enabled"}), "bf16");
     if (const auto enabled = bf16->Find("enabled"); enabled && enabled->Bool()) config.storage = DType::kBF16;
   }
   if (const auto fp64 = root.Find("fp64")) {
@@ -229,17 +126,37 @@ void ParseStorage(const JsonValue& root, RunConfig& config) {
   if (const auto fp16 = root.Find("fp16")) ParseFp16(*fp16, config);
 }
 
-void ParseZero(const JsonValue& zero, RunConfig& config) {
-  CheckKeys(zero, kZeroKeys, kUnbuiltZeroKeys);
-  const auto elems = [&](const char* key, int64_t min, int64_t& field) {
-    if (const auto value = zero.Find(key)) field = value->Int(min, kMaxCount);
-  };
-  if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Int(0, 3);
+// A size of zero_optimization, in elements. "auto" is what Hugging Face's Trainer makes of it: tenths / 10 of `unit`,
+// rounded down.
+struct AutoSize {
+  int64_t tenths;
+  std::optional<int64_t> unit;
+};
+
+void TakeElems(const JsonValue& zero, const char* key, int64_t min, int64_t& field,
+               const std::optional<AutoSize>& automatic = std::nullopt) {
+  const auto value = zero.Find(key);
+  if (!value) return;
+  if (!automatic || !IsAuto(*value)) {
+    field = value->Count(min, kMaxCount);
+  } else if (!automatic->unit) {
+    value->Reject("an integer where no model's width up to 1048576 resolves it");
+  } else {
+    field = automatic->tenths * *automatic->unit / 10;
+  }
+}
+
+void ParseZero(const JsonValue& zero, std::optional<int64_t> width, RunConfig& config) {
+  CheckKeys(zero, kZeroKeys, "zero_optimization");
+  constexpr int64_t kMaxWidth = int64_t{1} << 20;  // whose square is kMaxCount
+  if (width && *width > kMaxWidth) width = std::nullopt;
+  const std::optional<int64_t> square = width ? std::optional(*width * *width) : std::nullopt;
+  if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Count(0, 3);
   if (const auto overlap = zero.Find("overlap_comm")) config.overlap_comm = overlap->Bool();
-  elems("reduce_bucket_size", 1, config.reduce_bucket_elems);
-  elems("stage3_prefetch_bucket_size", 0, config.prefetch_bucket_elems);
-  elems("stage3_param_persistence_threshold", 0, config.persistence_threshold_elems);
-  elems("stage3_max_live_parameters", 0, config.max_live_elems);
+  TakeElems(zero, "reduce_bucket_size", 1, config.reduce_bucket_elems, AutoSize{10, square});
+  TakeElems(zero, "stage3_prefetch_bucket_size", 0, config.prefetch_bucket_elems, AutoSize{9, square});
+  TakeElems(zero, "stage3_param_persistence_threshold", 0, config.persistence_threshold_elems, AutoSize{100, width});
+  TakeElems(zero, "stage3_max_live_parameters", 0, config.max_live_elems);
 }
 
 // What only a real optimizer understands, or does not yet.
@@ -263,7 +180,7 @@ void ParseReal(const JsonValue& root, RunConfig& config) {
 // Only fp32 and bf16 have the key `bf16` alone.
 std::string StorageJson(const RunConfig& config) {
   std::string json = ", \"bf16\": {\"enabled\": ";
-  json += config.storage == DType::kBF16 ? "true}" : "false}";
+  json += (config.storage == DType::kBF16 ? "true" : "false") + HintsJson(config.hints, "bf16") + "}";
   if (config.storage == DType::kF64) json += ", \"fp64\": {\"enabled\": true}";
   if (config.storage == DType::kF16) {
     json += ", \"fp16\": {\"enabled\": true, \"loss_scale\": " + std::to_string(config.loss_scale) + "}";
@@ -277,7 +194,8 @@ std::string ZeroJson(const RunConfig& config) {
          ", \"overlap_comm\": " + (config.overlap_comm ? "true" : "false") +
          ", \"stage3_prefetch_bucket_size\": " + std::to_string(config.prefetch_bucket_elems) +
          ", \"stage3_param_persistence_threshold\": " + std::to_string(config.persistence_threshold_elems) +
-         ", \"stage3_max_live_parameters\": " + std::to_string(config.max_live_elems) + "}";
+         ", \"stage3_max_live_parameters\": " + std::to_string(config.max_live_elems) +
+         HintsJson(config.hints, "zero_optimization") + "}";
 }
 
 }  // namespace
@@ -310,19 +228,20 @@ RunConfig ParseRunConfig(std::string_view json, std::string_view where) {
   return ParseRunConfig(JsonValue::Parse(json, where, JsonValue::Comments::kAllowed));
 }
 
-RunConfig ParseRunConfig(const JsonValue& root) {
+RunConfig ParseRunConfig(const JsonValue& root, std::optional<int64_t> width) {
   if (!root.IsObject()) root.Reject("an object");
-  CheckKeys(root, kBuiltKeys, kUnbuiltKeys);
+  CheckKeys(root, kBuiltKeys, "");
   RunConfig config;
   if (const auto mesh = root.Find("mesh")) {
-    CheckKeys(*mesh, std::to_array<std::string_view>({"data"}), kUnbuiltMeshKeys);
-    if (const auto data = mesh->Find("data")) config.data_degree = data->Int(1, int64_t{1} << 20);
+    CheckKeys(*mesh, std::to_array<std::string_view>({"data"}), "mesh");
+    if (const auto data = mesh->Find("data")) config.data_degree = data->Count(1, int64_t{1} << 20);
   }
   ParseStorage(root, config);
-  if (const auto zero = root.Find("zero_optimization")) ParseZero(*zero, config);
+  if (const auto zero = root.Find("zero_optimization")) ParseZero(*zero, width, config);
   ParseOptimizer(root.At("optimizer"), config);
   ParseReal(root, config);
   ResolveBatch(root, config);
+  config.hints = ParseHints(root);
   return config;
 }
 
@@ -340,7 +259,8 @@ std::string ToJson(const RunConfig& config) {
       json += ", \"adaptive_clipping\": " + ToJson(config.adaptive_clipping);
     }
   }
-  return json + ", \"mesh\": {\"data\": " + std::to_string(config.data_degree) + "}}";
+  return json + ", \"mesh\": {\"data\": " + std::to_string(config.data_degree) + "}" + HintsJson(config.hints, "") +
+         "}";
 }
 
 }  // namespace plumbline::contract

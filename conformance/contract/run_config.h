@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How it is trained: the JSON that DeepSpeed users have, plus "mesh". Table of keys: docs/formats.md.
-// An unknown key is an error that names the nearest known one; a known key whose feature is not built is Unsupported.
+// An unknown key is an error that names the nearest known one; what known_keys.h knows and is not built is Unsupported.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conformance/contract/dtype.h"
+#include "conformance/contract/known_keys.h"
 #include "conformance/contract/schedule.h"
 
 namespace plumbline::contract {
@@ -89,6 +90,7 @@ struct RunConfig {
   Schedule schedule;
   double gradient_clipping = 0;  // 0: none; then another kind may clip
   AdaptiveClipping adaptive_clipping = {};
+  Hints hints = {};  // how, not what: for engines that know them
 
   int64_t world_size() const { return data_degree; }
 
@@ -98,9 +100,10 @@ struct RunConfig {
 // What descriptions and cases call a storage type: "fp64", "fp32", "bf16", "fp16".
 std::string_view StorageName(DType storage);
 
-// Parses, resolves "auto" and checks every rule. `where` begins each error message ("case.json: config").
+// Parses, resolves "auto" and checks every rule. `where` begins each error message ("case.json: config"). `width` is
+// the model's, from which three sizes of ZeRO follow where they are "auto"; without it they must be numbers.
 RunConfig ParseRunConfig(std::string_view json, std::string_view where);
-RunConfig ParseRunConfig(const JsonValue& root);
+RunConfig ParseRunConfig(const JsonValue& root, std::optional<int64_t> width = std::nullopt);
 
 // Canonical JSON text: every key that applies, resolved, in the order of docs/formats.md. Parses back to the same
 // value.

@@ -141,8 +141,6 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
   } kTable[] = {
       {R"("train_batch_size": 0)", "config.json: train_batch_size is 0; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": -8)", "config.json: train_batch_size is -8; allowed: an integer from 1 to 1099511627776"},
-      {R"("train_batch_size": 8.0)",
-       "config.json: train_batch_size is 8.0; allowed: an integer from 1 to 1099511627776, without point or exponent"},
       {R"("train_batch_size": "Auto")",
        R"(config.json: train_batch_size is "Auto"; allowed: a positive integer or "auto")"},
       {R"("train_batch_size": null)",
@@ -169,20 +167,16 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
        "config.json: fp16.loss_scale is 1e+300; allowed: 0, or a power of two from 1 to 16777216"},
       {R"("train_batch_size": 8, "bf16": true)", "config.json: bf16 is true; allowed: an object"},
       {R"("train_batch_size": 8, "bf16": {"enabled": 1})", "config.json: bf16.enabled is 1; allowed: true or false"},
-      {R"("train_batch_size": 8, "bf16": {"enabled": "auto"})",
-       R"(config.json: bf16.enabled is "auto"; allowed: true or false)"},
       {R"("train_batch_size": 8, "zero_optimization": {"stage": 4})",
        "config.json: zero_optimization.stage is 4; allowed: an integer from 0 to 3"},
       {R"("train_batch_size": 8, "zero_optimization": {"stage": -1})",
        "config.json: zero_optimization.stage is -1; allowed: an integer from 0 to 3"},
-      {R"("train_batch_size": 8, "zero_optimization": {"stage": "auto"})",
-       R"(config.json: zero_optimization.stage is "auto"; allowed: an integer from 0 to 3)"},
       {R"("train_batch_size": 8, "zero_optimization": 1)", "config.json: zero_optimization is 1; allowed: an object"},
       {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 0})",
        "config.json: zero_optimization.reduce_bucket_size is 0; allowed: an integer from 1 to 1099511627776"},
-      {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 5e8})",
-       "config.json: zero_optimization.reduce_bucket_size is 500000000.0; allowed: an integer from 1 to 1099511627776, "
-       "without point or exponent"},
+      {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 5e13})",
+       "config.json: zero_optimization.reduce_bucket_size is 50000000000000.0; allowed: an integer from 1 to "
+       "1099511627776"},
       {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 1e30})",
        "config.json: zero_optimization.reduce_bucket_size is 1e+30; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": 1000000000000000000000000000000)",
@@ -191,11 +185,29 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
        "config.json: train_batch_size is 8.5; allowed: an integer from 1 to 1099511627776"},
       {R"("train_batch_size": 8, "mesh": {"data": 0})",
        "config.json: mesh.data is 0; allowed: an integer from 1 to 1048576"},
-      {R"("train_batch_size": 8, "mesh": {"data": "auto"})",
-       R"(config.json: mesh.data is "auto"; allowed: an integer from 1 to 1048576)"},
       {R"("train_batch_size": 8, "mesh": [2])", "config.json: mesh is [2]; allowed: an object"},
   };
   for (const auto& [keys, message] : kTable) EXPECT_EQ(Message(With(keys)), message);
+}
+
+TEST(RunConfig, TakesIntegersAsUsersOfDeepSpeedWriteThem) {
+  const RunConfig config = Parse(
+      R"({"train_batch_size": 8.0, "mesh": {"data": 2e0}, "optimizer": {"type": "AdamW"},
+          "zero_optimization": {"stage": 3.0, "reduce_bucket_size": 5e8, "stage3_prefetch_bucket_size": 2e8,
+                                "stage3_param_persistence_threshold": 1e5, "stage3_max_live_parameters": 1.5e9},
+          "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 1e4, "warmup_num_steps": 1e3}},
+          "adaptive_clipping": {"type": "history", "warmup_steps": 1e1}})");
+  EXPECT_EQ(config.train_batch_size, 8);
+  EXPECT_EQ(config.data_degree, 2);
+  EXPECT_EQ(config.zero_stage, 3);
+  EXPECT_EQ(config.reduce_bucket_elems, 500'000'000);
+  EXPECT_EQ(config.prefetch_bucket_elems, 200'000'000);
+  EXPECT_EQ(config.persistence_threshold_elems, 100'000);
+  EXPECT_EQ(config.max_live_elems, 1'500'000'000);
+  EXPECT_EQ(config.schedule.total_num_steps, 10'000);
+  EXPECT_EQ(config.schedule.warmup_num_steps, 1'000);
+  EXPECT_EQ(config.adaptive_clipping.warmup_steps, 10);
+  EXPECT_EQ(Parse(ToJson(config)), config);
 }
 
 TEST(RunConfig, TakesAPowerOfTwoAsTheLossScaleOfFp16) {
@@ -277,7 +289,7 @@ TEST(RunConfig, SuggestsTheNearestKeyForAnUnknownOneAtEachLevel) {
 }
 
 TEST(RunConfig, ListsOnlyKeysThatAreBuiltWhereNoneIsNear) {
-  EXPECT_EQ(Message(With("\"amp\": {}, \"something_else_entirely\": 1")),
+  EXPECT_EQ(Message(With("\"timers\": {}, \"something_else_entirely\": 1")),
             "config.json: unknown key \"something_else_entirely\"; allowed: train_batch_size, "
             "train_micro_batch_size_per_gpu, gradient_accumulation_steps, bf16, fp16, fp64, zero_optimization, "
             "optimizer, param_groups, scheduler, gradient_clipping, adaptive_clipping, mesh");
@@ -289,27 +301,111 @@ TEST(RunConfig, CallsKnownKeysThatAreNotBuiltUnsupported) {
   const struct {
     std::string keys, message;
   } kTable[] = {
-      {R"("amp": {"enabled": false})", R"(config.json: key "amp" is known but not built yet; leave it out)"},
-      {R"("steps_per_print": 10)", R"(config.json: key "steps_per_print" is known but not built yet; leave it out)"},
-      {R"("zero_optimization": {"round_robin_gradients": false})",
-       R"(config.json: zero_optimization: key "round_robin_gradients" is known but not built yet; leave it out)"},
-      {R"("zero_optimization": {"stage": 9, "offload_optimizer": {}})",
-       R"(config.json: zero_optimization: key "offload_optimizer" is known but not built yet; leave it out)"},
-      {R"("mesh": {"tensor": 1})", R"(config.json: mesh: key "tensor" is known but not built yet; leave it out)"},
-      {R"("mesh": {"pipeline": 1})", R"(config.json: mesh: key "pipeline" is known but not built yet; leave it out)"},
-      {R"("torch_autocast": {"enabled": true})",
-       R"(config.json: key "torch_autocast" is known but not built yet; leave it out)"},
-      {R"("fp32_allreduce": true)", R"(config.json: key "fp32_allreduce" is known but not built yet; leave it out)"},
-      {R"("zero_optimization": {"stage3_module_granularity_threshold": 0})",
-       R"(config.json: zero_optimization: key "stage3_module_granularity_threshold" is known but not built yet; leave it out)"},
-      {R"("zero_optimization": {"stage3_model_persistence_threshold": 1})",
-       R"(config.json: zero_optimization: key "stage3_model_persistence_threshold" is known but not built yet; leave it out)"},
-      {R"("bf16": {"immediate_grad_update": true})",
-       R"(config.json: bf16: key "immediate_grad_update" is known but not built yet; leave it out)"},
+      {R"("timers": {"enabled": false})", R"(config.json: key "timers" is known but not built yet; leave it out)"},
+      {R"("zero_optimization": {"stage": 9, "leaf_module": {}})",
+       R"(config.json: zero_optimization: key "leaf_module" is known but not built yet; leave it out)"},
+      {R"("checkpoint": {"tag_validation": "Warn"})",
+       R"(config.json: checkpoint: key "tag_validation" is known but not built yet; leave it out)"},
+      {R"("amp": {"enabled": true, "opt_level": "O1"})",
+       "config.json: amp.enabled is true, which is known but not built yet; supported: false"},
+      {R"("mesh": {"tensor": 2})", "config.json: mesh.tensor is 2, which is known but not built yet; supported: 1"},
+      {R"("communication_data_type": "fp16")",
+       R"(config.json: communication_data_type is "fp16", which is known but not built yet; supported: "fp32")"},
+      {R"("zero_optimization": {"stage": 9, "offload_optimizer": {"device": "cpu"}})",
+       R"(config.json: zero_optimization.offload_optimizer.device is "cpu", which is known but not built yet; supported: "none")"},
+      {R"("bf16": {"check_grad_overflow": false})",
+       "config.json: bf16.check_grad_overflow is false, which is known but not built yet; supported: true"},
   };
   for (const auto& [keys, message] : kTable) {
     EXPECT_EQ(Message(With("\"train_batch_size\": 8, " + keys), ErrorCode::kUnsupported), message);
   }
+}
+
+TEST(RunConfig, RefusesAutoWhereNothingResolvesIt) {
+  const std::string what =
+      "; allowed: a value; \"auto\" is resolved for the batch and for sizes that follow from the model's width alone";
+  const struct {
+    std::string keys, path;
+  } kTable[] = {
+      {R"("bf16": {"enabled": "auto"})", "bf16.enabled"},
+      {R"("fp16": {"enabled": "auto"})", "fp16.enabled"},
+      {R"("zero_optimization": {"stage": "auto"})", "zero_optimization.stage"},
+      {R"("mesh": {"data": "auto"})", "mesh.data"},
+      {R"("gradient_clipping": "auto")", "gradient_clipping"},
+      {R"("optimizer": {"type": "AdamW", "params": {"lr": "auto"}})", "optimizer.params.lr"},
+      {R"("optimizer": {"type": "AdamW", "params": {"betas": "auto"}})", "optimizer.params.betas"},
+      {R"("scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}})",
+       "scheduler.params.warmup_num_steps"},
+  };
+  for (const auto& [keys, path] : kTable) {
+    const std::string optimizer = keys.starts_with("\"optimizer") ? "" : R"(, "optimizer": {"type": "AdamW"})";
+    EXPECT_EQ(Message("{\"train_batch_size\": 8, " + keys + optimizer + "}"),
+              "config.json: " + path + " is \"auto\"" + what);
+  }
+  for (const char* key : {"reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold"}) {
+    EXPECT_EQ(Message(With(R"("train_batch_size": 8, "zero_optimization": {")" + std::string(key) + R"(": "auto"})")),
+              "config.json: zero_optimization." + std::string(key) +
+                  " is \"auto\"; allowed: an integer where no model's width up to 1048576 resolves it");
+  }
+}
+
+TEST(RunConfig, ResolvesSizesFromTheWidthOfTheModelAsTheTrainerDoes) {
+  const JsonValue root = JsonValue::Parse(With(R"("train_batch_size": 8, "zero_optimization": {"stage": 3,
+    "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+    "stage3_param_persistence_threshold": "auto"})"),
+                                          "config.json");
+  const RunConfig config = ParseRunConfig(root, 13);
+  EXPECT_EQ(config.reduce_bucket_elems, 169);
+  EXPECT_EQ(config.prefetch_bucket_elems, 152);  // of 152.1
+  EXPECT_EQ(config.persistence_threshold_elems, 130);
+  EXPECT_EQ(Parse(ToJson(config)), config) << "no \"auto\" is left";
+  EXPECT_EQ(ParseRunConfig(root, 1).reduce_bucket_elems, 1);
+  EXPECT_EQ(ParseRunConfig(root, 1).prefetch_bucket_elems, 0);
+  EXPECT_EQ(ParseRunConfig(root, 1 << 20).reduce_bucket_elems, int64_t{1} << 40);
+  ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseRunConfig(root, (1 << 20) + 1); });
+  ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseRunConfig(root, int64_t{1} << 62); });
+}
+
+TEST(RunConfig, KeepsHintsWhereTheyStood) {
+  const RunConfig config = Parse(With(R"("train_batch_size": 8, "steps_per_print": 2e3, "log_level": "info",
+    "bf16": {"immediate_grad_update": true}, "zero_optimization": {"sub_group_size": 1e9, "round_robin_gradients": true})"));
+  EXPECT_EQ(config.hints, (Hints{{"bf16.immediate_grad_update", "true"},
+                                 {"log_level", "\"info\""},
+                                 {"steps_per_print", "2000"},
+                                 {"zero_optimization.round_robin_gradients", "true"},
+                                 {"zero_optimization.sub_group_size", "1000000000"}}));
+  const std::string json = ToJson(config);
+  EXPECT_NE(json.find(R"("bf16": {"enabled": false, "immediate_grad_update": true})"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"(, "round_robin_gradients": true, "sub_group_size": 1000000000}, "optimizer")"),
+            std::string::npos)
+      << json;
+  EXPECT_TRUE(json.ends_with(R"("mesh": {"data": 1}, "log_level": "info", "steps_per_print": 2000})")) << json;
+  EXPECT_EQ(Parse(json), config);
+}
+
+TEST(RunConfig, SuggestsFixedKeysAndHintsToo) {
+  EXPECT_EQ(Message(With(R"("train_batch_size": 8, "step_per_print": 9)")),
+            R"(config.json: unknown key "step_per_print"; did you mean "steps_per_print"?)");
+  EXPECT_EQ(
+      Message(With(R"("train_batch_size": 8, "zero_optimization": {"contigous_gradients": true})")),
+      R"(config.json: zero_optimization: unknown key "contigous_gradients"; did you mean "contiguous_gradients"?)");
+  EXPECT_EQ(Message(With(R"("train_batch_size": 8, "data_types": {"grad_acum_dtype": "fp32"})")),
+            R"(config.json: data_types: unknown key "grad_acum_dtype"; did you mean "grad_accum_dtype"?)");
+  EXPECT_EQ(Message(With(R"("train_batch_size": 8, "data_types": {"something": 1})")),
+            R"(config.json: data_types: unknown key "something"; allowed: grad_accum_dtype)");
+}
+
+TEST(RunConfig, TakesTheKeysOfADynamicScaleWhereItIsNotUsed) {
+  const std::string dynamic =
+      R"("initial_scale_power": 16, "loss_scale_window": 1e3, "hysteresis": 2, "min_loss_scale": 1})";
+  const RunConfig off = Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 0, )" + dynamic));
+  EXPECT_EQ(off, Parse(With(R"("train_batch_size": 8)")));
+  EXPECT_EQ(Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 64, )" + dynamic)).loss_scale,
+            64);
+  EXPECT_NE(Message(With(R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 0, )" + dynamic),
+                    ErrorCode::kUnsupported)
+                .find("a dynamic scale"),
+            std::string::npos);
 }
 
 TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {
@@ -322,7 +418,7 @@ TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {
 }
 
 TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
-  EXPECT_EQ(Message(With(R"("amp": {}, "mesch": {})")), R"(config.json: unknown key "mesch"; did you mean "mesh"?)");
+  EXPECT_EQ(Message(With(R"("timers": {}, "mesch": {})")), R"(config.json: unknown key "mesch"; did you mean "mesh"?)");
 }
 
 TEST(RunConfig, BeginsMessagesWithThePathWhereItLies) {
@@ -475,14 +571,17 @@ TEST(ParseRunConfig, SaysBothEndsOfTheRangeOfARate) {
             9.9e29);
 }
 
-TEST(ParseRunConfig, CallsParametersOfOptimizersThatAreNotBuiltUnsupported) {
-  for (const char* optimizer : {"AdamW", "SGD"}) {
-    for (const char* key : {"torch_adam", "dampening", "max_grad_norm"}) {
-      const std::string json = R"({"train_batch_size": 4, "optimizer": {"type": ")" + std::string(optimizer) +
-                               R"(", "params": {")" + key + R"(": 0}}})";
-      EXPECT_EQ(Message(json, ErrorCode::kUnsupported), "config.json: optimizer.params: key \"" + std::string(key) +
-                                                            "\" is known but not built yet; leave it out");
-    }
+TEST(ParseRunConfig, CallsParametersThatAskForMoreUnsupported) {
+  for (const char* optimizer : {"AdamW", "SGD", "Lion", "Lamb", "Adam"}) {
+    const auto json = [&](const std::string& member) {
+      return R"({"train_batch_size": 4, "optimizer": {"type": ")" + std::string(optimizer) + R"(", "params": {)" +
+             member + "}}}";
+    };
+    EXPECT_EQ(Message(json("\"amsgrad\": true"), ErrorCode::kUnsupported),
+              "config.json: optimizer.params.amsgrad is true, which is known but not built yet; supported: false");
+    EXPECT_EQ(Message(json("\"dampening\": 0.5"), ErrorCode::kUnsupported),
+              "config.json: optimizer.params.dampening is 0.5, which is known but not built yet; supported: 0");
+    EXPECT_EQ(Parse(json("\"torch_adam\": true, \"amsgrad\": false, \"bias_correction\": true")), Parse(json("")));
   }
 }
 

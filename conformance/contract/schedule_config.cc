@@ -12,9 +12,6 @@ namespace {
 
 using Kind = Schedule::Kind;
 
-// Of all schedules, though each has only some of them.
-constexpr std::string_view kUnbuiltScheduleKeys[] = {"last_batch_iteration", "decay_mom_rate"};
-
 std::string_view TypeOf(Kind kind) {
   constexpr std::string_view kTypes[] = {"", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "OneCycle"};
   return kTypes[static_cast<int>(kind)];
@@ -25,7 +22,7 @@ void Take(const JsonValue& params, std::string_view key, double& field) {
 }
 
 void Take(const JsonValue& params, std::string_view key, int64_t min, int64_t& field) {
-  if (const auto value = params.Find(key)) field = value->Int(min, kMaxCount);
+  if (const auto value = params.Find(key)) field = value->Count(min, kMaxCount);
 }
 
 void ParseWarmup(const JsonValue& params, Schedule& schedule) {
@@ -42,7 +39,7 @@ void ParseWarmupRates(const JsonValue& params, Schedule& schedule) {
 void ParseWarmupLr(const JsonValue& params, Schedule& schedule) {
   CheckKeys(params,
             std::to_array<std::string_view>({"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"}),
-            kUnbuiltScheduleKeys);
+            "scheduler.params");
   ParseWarmupRates(params, schedule);
 }
 
@@ -50,20 +47,20 @@ void ParseWarmupDecayLr(const JsonValue& params, Schedule& schedule) {
   CheckKeys(params,
             std::to_array<std::string_view>(
                 {"total_num_steps", "warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type"}),
-            kUnbuiltScheduleKeys);
+            "scheduler.params");
   ParseWarmupRates(params, schedule);
-  schedule.total_num_steps = params.At("total_num_steps").Int(0, kMaxCount);
+  schedule.total_num_steps = params.At("total_num_steps").Count(0, kMaxCount);
 }
 
 void ParseWarmupCosineLr(const JsonValue& params, Schedule& schedule) {
   CheckKeys(params,
             std::to_array<std::string_view>(
                 {"total_num_steps", "warmup_min_ratio", "warmup_num_steps", "cos_min_ratio", "warmup_type"}),
-            kUnbuiltScheduleKeys);
+            "scheduler.params");
   Take(params, "warmup_min_ratio", schedule.warmup_min_ratio);
   Take(params, "cos_min_ratio", schedule.cos_min_ratio);
   ParseWarmup(params, schedule);
-  schedule.total_num_steps = params.At("total_num_steps").Int(0, kMaxCount);
+  schedule.total_num_steps = params.At("total_num_steps").Count(0, kMaxCount);
 }
 
 void ParseOneCycle(const JsonValue& params, Schedule& schedule) {
@@ -72,7 +69,7 @@ void ParseOneCycle(const JsonValue& params, Schedule& schedule) {
       std::to_array<std::string_view>({"cycle_min_lr", "cycle_max_lr", "decay_lr_rate", "cycle_first_step_size",
                                        "cycle_second_step_size", "cycle_first_stair_count", "cycle_second_stair_count",
                                        "decay_step_size", "cycle_momentum", "cycle_min_mom", "cycle_max_mom"}),
-      kUnbuiltScheduleKeys);
+      "scheduler.params");
   Cycle& cycle = schedule.cycle;
   cycle.min_lr = NotNegative(params.At("cycle_min_lr"));
   cycle.max_lr = NotNegative(params.At("cycle_max_lr"));

@@ -19,7 +19,7 @@ constexpr size_t kMaxShownChars = 60;
 
 const Node& AsNode(const void* node) { return *static_cast<const Node*>(node); }
 
-std::string Shown(const Node& node) {
+std::string ShownNode(const Node& node) {
   std::string text = node.dump(-1, ' ', false, Node::error_handler_t::replace);
   if (text.size() > kMaxShownChars) {
     size_t cut = kMaxShownChars;
@@ -40,7 +40,7 @@ std::string Position(std::string_view text, size_t byte) {
 std::string ShownKey(const std::string& key) {
   const bool plain = !key.empty() && key.size() <= kMaxShownChars && key.front() != '[' &&
                      std::none_of(key.begin(), key.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  return plain ? key : Shown(Node(key));
+  return plain ? key : ShownNode(Node(key));
 }
 
 // Rejects what nlohmann-json would silently accept: duplicate keys and unbounded nesting.
@@ -58,7 +58,7 @@ class Guard {
     if (event == Node::parse_event_t::object_start) keys_.emplace_back();
     if (event == Node::parse_event_t::object_end) keys_.pop_back();
     if (event == Node::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
-      Fail(ErrorCode::kInvalidArgument, where_ + ": key " + Shown(parsed) + " occurs twice; once is allowed");
+      Fail(ErrorCode::kInvalidArgument, where_ + ": key " + ShownNode(parsed) + " occurs twice; once is allowed");
     }
     return true;
   }
@@ -68,7 +68,7 @@ class Guard {
   std::vector<std::set<std::string>> keys_;
 };
 
-// 5e8 where 500000000 would be allowed: the value is not what is wrong with it. Beyond 2^53 it may be.
+// 5e8 where 500000000 is allowed. Beyond 2^53 it may have been another number.
 bool IsWholeFloat(const Node& node, int64_t min, int64_t max) {
   constexpr double kMaxExact = 9007199254740992.0;  // 2^53
   if (!node.is_number_float()) return false;
@@ -169,7 +169,7 @@ void JsonValue::AllowOnly(std::span<const std::string_view> allowed,
   for (const std::string& key : Keys()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const auto nearest = Nearest(key, known);
-    Fail(ErrorCode::kInvalidArgument, Path() + ": unknown key " + Shown(Node(key)) +
+    Fail(ErrorCode::kInvalidArgument, Path() + ": unknown key " + ShownNode(Node(key)) +
                                           (nearest ? "; did you mean \"" + std::string(*nearest) + "\"?"
                                                    : "; allowed: " + (allowed.empty() ? "no key" : Join(allowed))));
   }
@@ -205,6 +205,11 @@ int64_t JsonValue::Int(int64_t min, int64_t max) const {
   const auto value = node.get<int64_t>();
   if (value < min || value > max) Reject(allowed);
   return value;
+}
+
+int64_t JsonValue::Count(int64_t min, int64_t max) const {
+  const Node& node = AsNode(node_);
+  return IsWholeFloat(node, min, max) ? static_cast<int64_t>(node.get<double>()) : Int(min, max);
 }
 
 uint64_t JsonValue::UInt64() const {
@@ -261,6 +266,7 @@ size_t JsonValue::OneOf(std::span<const std::string_view> allowed) const {
 bool JsonValue::IsString() const { return AsNode(node_).is_string(); }
 bool JsonValue::IsNull() const { return AsNode(node_).is_null(); }
 bool JsonValue::IsObject() const { return AsNode(node_).is_object(); }
+bool JsonValue::Equals(std::string_view json) const { return AsNode(node_) == Node::parse(json); }
 
 std::string JsonValue::Path() const {
   std::vector<const PathNode*> nodes;
@@ -275,8 +281,10 @@ std::string JsonValue::Path() const {
   return path;
 }
 
+std::string JsonValue::Shown() const { return ShownNode(AsNode(node_)); }
+
 void JsonValue::Reject(std::string_view allowed) const {
-  Fail(ErrorCode::kInvalidArgument, Path() + " is " + Shown(AsNode(node_)) + "; allowed: " + std::string(allowed));
+  Fail(ErrorCode::kInvalidArgument, Path() + " is " + Shown() + "; allowed: " + std::string(allowed));
 }
 
 std::string JsonQuote(std::string_view text) {

@@ -39,6 +39,9 @@ class JsonValue {
   // Scalars. Int() accepts integers only (3.0 is not one).
   int64_t Int(int64_t min = std::numeric_limits<int64_t>::min(),
               int64_t max = std::numeric_limits<int64_t>::max()) const;
+  // Int(), which may also be written with point or exponent: 5e8, 8.0. Above 2^53 integers only, since a float there
+  // may have been another number.
+  int64_t Count(int64_t min, int64_t max) const;
   uint64_t UInt64() const;
   double Number() const;  // finite
   bool Bool() const;
@@ -52,9 +55,13 @@ class JsonValue {
   bool IsString() const;
   bool IsObject() const;
   bool IsNull() const;
+  // Whether it is the value of this JSON text; numbers are compared as numbers, so 1.0 is 1.
+  bool Equals(std::string_view json) const;
 
   // "case.json: model.width"
   std::string Path() const;
+  // JSON text for messages: at most some sixty bytes of it.
+  std::string Shown() const;
   // Throws InvalidArgument "PATH is VALUE; allowed: ALLOWED".
   [[noreturn]] void Reject(std::string_view allowed) const;
 

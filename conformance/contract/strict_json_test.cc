@@ -95,6 +95,53 @@ TEST(StrictJson, ValuesOutliveTheDocumentTheyCameFrom) {
   EXPECT_EQ(leaf.Path(), "case.json: a.b[0]");
 }
 
+TEST(StrictJson, CountTakesWholeNumbersHoweverTheyAreWritten) {
+  constexpr int64_t kMax = int64_t{1} << 60;
+  const struct {
+    std::string text;
+    std::optional<int64_t> value;
+  } kTable[] = {{"5e8", 500'000'000},
+                {"2E8", 200'000'000},
+                {"1.5e1", 15},
+                {"8.0", 8},
+                {"8", 8},
+                {"-0.0", 0},
+                {"9007199254740992.0", int64_t{1} << 53},
+                {"9007199254740994.0", std::nullopt},  // as a double it may have been its neighbour
+                {"9007199254740993", (int64_t{1} << 53) + 1},
+                {"1.5", std::nullopt},
+                {"5e-1", std::nullopt},
+                {"-1e0", std::nullopt},
+                {"1e19", std::nullopt},
+                {"1e300", std::nullopt},
+                {"\"5e8\"", std::nullopt},
+                {"true", std::nullopt}};
+  for (const auto& [text, value] : kTable) {
+    const JsonValue root = Parse("[" + text + "]");
+    if (value) {
+      EXPECT_EQ(root[0].Count(0, kMax), *value) << text;
+    } else {
+      EXPECT_THROW(root[0].Count(0, kMax), Error) << text;
+    }
+  }
+  EXPECT_EQ(Message("[5e8]", [](const JsonValue& root) { root[0].Count(0, 7); }),
+            "case.json[0] is 500000000.0; allowed: an integer from 0 to 7");
+}
+
+TEST(StrictJson, EqualsComparesValuesAndNotTexts) {
+  const JsonValue root = Parse(R"([1.0, "fp32", true, null, 0, {"b": 1, "a": [2]}])");
+  EXPECT_TRUE(root[0].Equals("1"));
+  EXPECT_FALSE(root[0].Equals("true"));
+  EXPECT_TRUE(root[1].Equals("\"fp32\""));
+  EXPECT_FALSE(root[1].Equals("\"fp16\""));
+  EXPECT_TRUE(root[2].Equals("true"));
+  EXPECT_FALSE(root[2].Equals("1"));
+  EXPECT_TRUE(root[3].Equals("null"));
+  EXPECT_FALSE(root[3].Equals("false"));
+  EXPECT_FALSE(root[4].Equals("false"));
+  EXPECT_TRUE(root[5].Equals(R"({"a": [2], "b": 1})"));
+}
+
 TEST(StrictJson, IntAcceptsIntegerTokensOnlyWithinInt64) {
   const struct {
     std::string text;

@@ -66,6 +66,7 @@ contract::RunConfig RelatedLayout(const contract::RunConfig& config) {
   related.prefetch_bucket_elems = defaults.prefetch_bucket_elems;
   related.persistence_threshold_elems = defaults.persistence_threshold_elems;
   related.max_live_elems = defaults.max_live_elems;
+  related.hints = defaults.hints;
   return related;
 }
 

@@ -112,6 +112,9 @@ TEST(RelatedLayout, KeepsWhatDecidesTheOrderOfSums) {
     EXPECT_EQ(related.micro_batch_size, entry.config.micro_batch_size);
     EXPECT_EQ(related.storage, entry.config.storage);
     EXPECT_EQ(RelatedLayout(related), related) << "it is its own simplest layout";
+    contract::RunConfig hinted = entry.config;
+    hinted.hints = {{"zero_optimization.sub_group_size", "7"}};
+    EXPECT_EQ(RelatedLayout(hinted), related) << "hints must not change a bit";
     const bool each_reduced = entry.config.accumulation_steps > 1 && entry.config.zero_stage >= 2;
     EXPECT_EQ(related.zero_stage, each_reduced ? 2 : 0) << entry.id;
   }
