@@ -76,8 +76,8 @@ Problem FrozenNesterov() {
   LlamaSpec model = Model({2, 16, 2, 2, 8, 19, 23});
   model.unequal_lengths = true;
   model.norm_epsilon = 1e-2;
-  model.frozen = {"layers.0.attn.k.weight", "layers.0.mlp.gate.weight", "layers.1.norm2.weight",
-                  "layers.1.attn.v.weight", "layers.1.mlp.up.weight"};
+  model.frozen = {"embed.weight",          "layers.0.attn.k.weight", "layers.0.mlp.gate.weight",
+                  "layers.1.norm2.weight", "layers.1.attn.v.weight", "layers.1.mlp.up.weight"};
   Problem problem = MakeProblem("frozen-nesterov", model, OptimizerKind::kSgd, 0.05);
   problem.plain.params.momentum = 0.8;
   problem.plain.params.nesterov = true;
