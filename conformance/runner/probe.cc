@@ -13,8 +13,6 @@ namespace {
 
 using contract::TensorKind;
 
-bool HasDropout(const contract::ModelSpec& model) { return model.has_dropout(); }
-
 // The case for the reference: one rank, the whole batch at once, up to the step.
 contract::Case PlainCase(const contract::Case& spec, int64_t step) {
   contract::Case plain = spec;
@@ -116,7 +114,7 @@ void ReferenceProbe::AddConfusions(const contract::Batches& batches, const TaskR
   if (step_ == batches.first_step) return;
   add("neighbour_data", "the batch of the step before", WithStepOf(batches, step_, step_ - 1), step_);
   // Masks of dropout are those of a step, so the step's gradient at older weights cannot be had.
-  if (HasDropout(run.spec.model)) return;
+  if (run.spec.model.has_dropout()) return;
   add("stale_gradient", "", WithStepOf(batches, step_ - 1, step_), step_ - 1);
 }
 
