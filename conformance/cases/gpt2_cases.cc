@@ -3,6 +3,7 @@
 
 #include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/layouts.h"
+#include "conformance/cases/real_problem.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -10,9 +11,6 @@ namespace {
 using contract::OptimizerKind;
 using contract::ParameterGroup;
 using contract::Schedule;
-
-constexpr int64_t kBatch = 24;  // divides by every data degree, and by most with every accumulation
-constexpr int64_t kSteps = 20;
 
 struct Sizes {
   int64_t layers, width, heads, positions, hidden, vocab;
@@ -29,22 +27,13 @@ contract::Gpt2Spec Model(const Sizes& sizes) {
   return spec;
 }
 
-Problem MakeProblem(const std::string& name, const contract::Gpt2Spec& model, OptimizerKind optimizer, double lr) {
-  Problem problem{name, model, {}, kSteps};
-  problem.plain.train_batch_size = kBatch;
-  problem.plain.micro_batch_size = kBatch;
-  problem.plain.optimizer = optimizer;
-  problem.plain.params.lr = lr;
-  return problem;
-}
-
 // Tied, dropout, a norm limit that every step crosses, warm-up; groups of which two fit the biases of layer 0 (the
 // first counts: they do not decay) and one has a rate of its own. The embedding is larger than a layer and smaller than
 // two, so that the strict limits of gathers are what a peak of memory comes from.
 Problem TiedAdamW() {
   contract::Gpt2Spec model = Model({2, 12, 3, 8, 19, 131});
   model.dropout = 0.1;
-  Problem problem = MakeProblem("tied-adamw", model, OptimizerKind::kAdamW, 0.01);
+  Problem problem = RealProblem("tied-adamw", model, OptimizerKind::kAdamW, 0.01);
   problem.plain.params.weight_decay = 0.1;
   problem.plain.groups = {{"*.bias", std::nullopt, 0.0}, {"layers.0.*", 0.02, 0.3}, {"embed.*", 0.004, 0.02}};
   problem.plain.gradient_clipping = 0.05;
@@ -62,7 +51,7 @@ Problem UntiedSgd() {
   contract::Gpt2Spec model = Model({2, 25, 25, 7, 23, 67});
   model.tied_head = false;
   model.unused = true;
-  return MakeProblem("untied-sgd", model, OptimizerKind::kSgd, 0.3);
+  return RealProblem("untied-sgd", model, OptimizerKind::kSgd, 0.3);
 }
 
 // Frozen parameters of both kinds, one of which has one element more than memory is aligned to; momentum, and decay
@@ -74,7 +63,7 @@ Problem FrozenMomentum() {
   model.unused = true;
   model.frozen = {"pos.weight", "layers.0.attn.out.weight", "layers.0.norm2.bias", "layers.0.mlp.up.bias"};
   model.norm_epsilon = 1e-3;
-  Problem problem = MakeProblem("frozen-momentum", model, OptimizerKind::kSgd, 0.2);
+  Problem problem = RealProblem("frozen-momentum", model, OptimizerKind::kSgd, 0.2);
   problem.plain.params.momentum = 0.8;
   problem.plain.params.weight_decay = 0.01;
   problem.plain.gradient_clipping = 0.8;
@@ -98,7 +87,7 @@ Problem FrozenAdamW() {
   model.unused = true;
   model.frozen = {"embed.weight", "layers.1.norm2.weight", "layers.1.mlp.up.bias"};
   model.initializer_range = 0.1;
-  Problem problem = MakeProblem("frozen-adamw", model, OptimizerKind::kAdamW, 0.005);
+  Problem problem = RealProblem("frozen-adamw", model, OptimizerKind::kAdamW, 0.005);
   problem.plain.params.weight_decay = 0.05;
   problem.plain.params.beta1 = 0.8;
   problem.plain.params.beta2 = 0.95;
@@ -117,7 +106,7 @@ Problem FrozenAdamW() {
 Problem CycledAdamW() {
   contract::Gpt2Spec model = Model({1, 16, 2, 6, 17, 19});
   model.tied_head = false;
-  Problem problem = MakeProblem("cycled-adamw", model, OptimizerKind::kAdamW, 0.01);
+  Problem problem = RealProblem("cycled-adamw", model, OptimizerKind::kAdamW, 0.01);
   problem.plain.params.weight_decay = 0.02;
   problem.plain.groups = {{"*norm*", 0.02, 0.0}};
   problem.plain.schedule.kind = Schedule::Kind::kOneCycle;
@@ -138,7 +127,7 @@ Problem CycledAdamW() {
 // Decay in the gradient, groups with betas of their own, and one that is exempt from a norm limit which all steps
 // cross.
 Problem CoupledAdam() {
-  Problem problem = MakeProblem("coupled-adam", Model({1, 12, 2, 6, 15, 23}), OptimizerKind::kAdam, 0.01);
+  Problem problem = RealProblem("coupled-adam", Model({1, 12, 2, 6, 15, 23}), OptimizerKind::kAdam, 0.01);
   problem.plain.params.weight_decay = 0.3;
   problem.plain.params.beta1 = 0.7;
   problem.plain.params.beta2 = 0.9;
@@ -155,7 +144,7 @@ Problem CoupledAdam() {
 Problem UnitNesterov() {
   contract::Gpt2Spec model = Model({1, 16, 2, 6, 18, 21});
   model.tied_head = false;
-  Problem problem = MakeProblem("unit-nesterov", model, OptimizerKind::kSgd, 0.1);
+  Problem problem = RealProblem("unit-nesterov", model, OptimizerKind::kSgd, 0.1);
   problem.plain.params.momentum = 0.8;
   problem.plain.params.nesterov = true;
   problem.plain.params.weight_decay = 0.02;
@@ -172,7 +161,7 @@ Problem UnitNesterov() {
 Problem HistoryLion() {
   contract::Gpt2Spec model = Model({1, 14, 2, 6, 17, 19});
   model.unused = true;
-  Problem problem = MakeProblem("history-lion", model, OptimizerKind::kLion, 0.002);
+  Problem problem = RealProblem("history-lion", model, OptimizerKind::kLion, 0.002);
   problem.plain.params.beta1 = 0.85;
   problem.plain.params.beta2 = 0.95;
   problem.plain.params.weight_decay = 0.1;
@@ -186,7 +175,7 @@ Problem HistoryLion() {
 
 // Ratios of norms at both of their limits and between them.
 Problem TiedLamb() {
-  Problem problem = MakeProblem("tied-lamb", Model({1, 16, 2, 6, 20, 33}), OptimizerKind::kLamb, 0.05);
+  Problem problem = RealProblem("tied-lamb", Model({1, 16, 2, 6, 20, 33}), OptimizerKind::kLamb, 0.05);
   problem.plain.params.weight_decay = 0.1;
   problem.plain.params.beta1 = 0.8;
   problem.plain.params.beta2 = 0.95;

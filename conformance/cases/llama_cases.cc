@@ -6,6 +6,7 @@
 
 #include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/layouts.h"
+#include "conformance/cases/real_problem.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -13,9 +14,6 @@ namespace {
 using contract::LlamaSpec;
 using contract::OptimizerKind;
 using contract::Schedule;
-
-constexpr int64_t kBatch = 24;
-constexpr int64_t kSteps = 20;
 
 struct Sizes {
   int64_t layers, width, heads, kv_heads, positions, hidden, vocab;
@@ -35,15 +33,6 @@ LlamaSpec Model(const Sizes& sizes) {
   return spec;
 }
 
-Problem MakeProblem(const std::string& name, const LlamaSpec& model, OptimizerKind optimizer, double lr) {
-  Problem problem{name, model, {}, kSteps};
-  problem.plain.train_batch_size = kBatch;
-  problem.plain.micro_batch_size = kBatch;
-  problem.plain.optimizer = optimizer;
-  problem.plain.params.lr = lr;
-  return problem;
-}
-
 // Three query heads to a key, dropout, samples of unequal lengths. Both pairs of a head's channels turn far within a
 // sample.
 Problem GroupedAdamW() {
@@ -51,7 +40,7 @@ Problem GroupedAdamW() {
   model.dropout = 0.1;
   model.unequal_lengths = true;
   model.rope_theta = 50;
-  Problem problem = MakeProblem("grouped-adamw", model, OptimizerKind::kAdamW, 0.005);
+  Problem problem = RealProblem("grouped-adamw", model, OptimizerKind::kAdamW, 0.005);
   problem.plain.params.weight_decay = 0.1;
   problem.plain.groups = {{"*norm*", 0.01, 0.0}, {"*.attn.*", std::nullopt, 0.02}};
   problem.plain.gradient_clipping = 0.1;
@@ -67,7 +56,7 @@ Problem GroupedAdamW() {
 Problem SharedSgd() {
   LlamaSpec model = Model({1, 30, 5, 1, 9, 37, 43});
   model.unused = true;
-  return MakeProblem("shared-sgd", model, OptimizerKind::kSgd, 0.1);
+  return RealProblem("shared-sgd", model, OptimizerKind::kSgd, 0.1);
 }
 
 // A key for each head, frozen parameters of all kinds, samples of unequal lengths without dropout (so that samples may
@@ -78,7 +67,7 @@ Problem FrozenNesterov() {
   model.norm_epsilon = 1e-2;
   model.frozen = {"embed.weight",          "layers.0.attn.k.weight", "layers.0.mlp.gate.weight",
                   "layers.1.norm2.weight", "layers.1.attn.v.weight", "layers.1.mlp.up.weight"};
-  Problem problem = MakeProblem("frozen-nesterov", model, OptimizerKind::kSgd, 0.05);
+  Problem problem = RealProblem("frozen-nesterov", model, OptimizerKind::kSgd, 0.05);
   problem.plain.params.momentum = 0.8;
   problem.plain.params.nesterov = true;
   problem.plain.params.weight_decay = 0.01;
