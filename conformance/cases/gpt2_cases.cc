@@ -101,31 +101,32 @@ Problem FrozenAdamW() {
   return problem;
 }
 
-// A cycle that moves rates and betas, up in stairs and down without, in halves of unequal lengths; then the rate
-// decays.
+// A cycle that moves rates and betas, those of a group with betas of its own too, in halves of unequal lengths with
+// unequal numbers of stairs; then the rate stays, since no number of steps is given in which it would decay. Neither
+// beta of the cycle is the optimizer's.
 Problem CycledAdamW() {
   contract::Gpt2Spec model = Model({1, 16, 2, 6, 17, 19});
   model.tied_head = false;
   Problem problem = RealProblem("cycled-adamw", model, OptimizerKind::kAdamW, 0.01);
   problem.plain.params.weight_decay = 0.02;
-  problem.plain.groups = {{"*norm*", 0.02, 0.0}};
+  problem.plain.groups = {{"*norm*", 0.02, 0.0}, {"*.mlp.*", std::nullopt, std::nullopt, contract::BetaPair{0.5, 0.8}}};
   problem.plain.schedule.kind = Schedule::Kind::kOneCycle;
   contract::Cycle& cycle = problem.plain.schedule.cycle;
   cycle.min_lr = 0.002;
   cycle.max_lr = 0.012;
-  cycle.first_steps = 6;
-  cycle.second_steps = 4;
+  cycle.first_steps = 5;
+  cycle.second_steps = 7;
   cycle.first_stairs = 3;
-  cycle.second_stairs = 0;
-  cycle.decay_steps = 5;
+  cycle.second_stairs = 4;
+  cycle.decay_steps = 0;
   cycle.decay_lr_rate = 0.5;
   cycle.min_momentum = 0.6;
-  cycle.max_momentum = 0.9;
+  cycle.max_momentum = 0.75;
   return problem;
 }
 
 // Decay in the gradient, groups with betas of their own, and one that is exempt from a norm limit which all steps
-// cross.
+// cross. A cycle that leaves the betas as they are, up without stairs and down in stairs; then the rate decays.
 Problem CoupledAdam() {
   Problem problem = RealProblem("coupled-adam", Model({1, 12, 2, 6, 15, 23}), OptimizerKind::kAdam, 0.01);
   problem.plain.params.weight_decay = 0.3;
@@ -135,22 +136,35 @@ Problem CoupledAdam() {
   problem.plain.groups = {{"*.mlp.*", std::nullopt, std::nullopt, contract::BetaPair{0.5, 0.8}, true},
                           {"*norm*", 0.02, 0.0, std::nullopt, false}};
   problem.plain.gradient_clipping = 0.1;
+  problem.plain.schedule.kind = Schedule::Kind::kOneCycle;
+  contract::Cycle& cycle = problem.plain.schedule.cycle;
+  cycle.min_lr = 0.004;
+  cycle.max_lr = 0.014;
+  cycle.first_steps = 6;
+  cycle.second_steps = 4;
+  cycle.second_stairs = 3;
+  cycle.decay_steps = 5;
+  cycle.decay_lr_rate = 0.5;
+  cycle.moves_momentum = false;
   problem.is_about_updates = true;
   return problem;
 }
 
-// Some units are clipped and some are not, and the floor of weights counts for most matrices and for no norm; the
-// head, as is usual, is exempt.
+// Some rows and columns are clipped and some are not, and the floor of weights counts for most matrices and for no
+// norm; the head, as is usual, is exempt. Frozen parameters between others, and an unused one, whose gradient is zero
+// and which decays. Rows of twelve elements: ranks' slices, which begin at multiples of 32, begin within rows.
 Problem UnitNesterov() {
-  contract::Gpt2Spec model = Model({1, 16, 2, 6, 18, 21});
+  contract::Gpt2Spec model = Model({1, 12, 2, 6, 18, 21});
   model.tied_head = false;
+  model.unused = true;
+  model.frozen = {"pos.weight", "layers.0.attn.out.weight", "layers.0.norm2.bias"};
   Problem problem = RealProblem("unit-nesterov", model, OptimizerKind::kSgd, 0.1);
   problem.plain.params.momentum = 0.8;
   problem.plain.params.nesterov = true;
   problem.plain.params.weight_decay = 0.02;
   problem.plain.groups = {{"head.*", std::nullopt, std::nullopt, std::nullopt, false}};
   problem.plain.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kUnit;
-  problem.plain.adaptive_clipping.ratio = 0.3;
+  problem.plain.adaptive_clipping.ratio = 0.1;
   problem.plain.adaptive_clipping.eps = 0.1;
   problem.is_about_updates = true;
   return problem;
@@ -173,15 +187,19 @@ Problem HistoryLion() {
   return problem;
 }
 
-// Ratios of norms at both of their limits and between them.
+// Ratios of norms at both of their limits and between them, after a norm limit that most steps cross. Frozen parameters
+// between others. An embedding of more elements than a block of sums has.
 Problem TiedLamb() {
-  Problem problem = RealProblem("tied-lamb", Model({1, 16, 2, 6, 20, 33}), OptimizerKind::kLamb, 0.05);
+  contract::Gpt2Spec model = Model({1, 16, 2, 6, 20, 67});
+  model.frozen = {"pos.weight", "layers.0.norm2.bias", "layers.0.mlp.up.weight"};
+  Problem problem = RealProblem("tied-lamb", model, OptimizerKind::kLamb, 0.05);
   problem.plain.params.weight_decay = 0.1;
   problem.plain.params.beta1 = 0.8;
   problem.plain.params.beta2 = 0.95;
   problem.plain.params.min_coeff = 0.03;
   problem.plain.params.max_coeff = 0.8;
   problem.plain.groups = {{"*.bias", 0.03, 0.0}};
+  problem.plain.gradient_clipping = 1.1;
   problem.is_about_updates = true;
   return problem;
 }

@@ -43,7 +43,8 @@ TEST(Gpt2Cases, HaveTheProblemsThatRealEnginesGetWrong) {
   using contract::OptimizerKind;
   EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
     return problem.plain.optimizer == OptimizerKind::kSgd && problem.plain.params.momentum == 0 &&
-           problem.plain.params.weight_decay == 0 && problem.plain.gradient_clipping == 0;
+           problem.plain.params.weight_decay == 0 && problem.plain.gradient_clipping == 0 &&
+           problem.plain.schedule.kind == contract::Schedule::Kind::kConstant;
   })) << "nothing that hides a constant factor";
   EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec&) {
     return problem.plain.optimizer == OptimizerKind::kSgd && problem.plain.params.weight_decay > 0 &&
@@ -85,10 +86,45 @@ TEST(Gpt2Cases, HaveEveryScheduleAndStepsOnBothSidesOfEachOfItsTurns) {
       const contract::Cycle& cycle = schedule.cycle;
       return kind == Kind::kConstant ||
              (cycle.first_steps != cycle.second_steps && cycle.first_steps + cycle.second_steps + 2 < last &&
-              cycle.first_stairs > 1 && cycle.first_stairs < cycle.first_steps && cycle.second_stairs == 0 &&
-              cycle.decay_steps > 0 && cycle.decay_lr_rate > 0 && cycle.moves_momentum);
+              cycle.decay_steps > 1 && cycle.decay_lr_rate > 0);
     })) << static_cast<int>(kind);
   }
+}
+
+bool AnyCycle(const std::function<bool(const contract::RunConfig&, const contract::Cycle&)>& has) {
+  return AnyProblem([&](const Problem& problem, const contract::Gpt2Spec&) {
+    const contract::Schedule& schedule = problem.plain.schedule;
+    return schedule.kind == contract::Schedule::Kind::kOneCycle && has(problem.plain, schedule.cycle);
+  });
+}
+
+bool HasGroupWithBetas(const contract::RunConfig& config) {
+  return std::any_of(config.groups.begin(), config.groups.end(),
+                     [](const contract::ParameterGroup& group) { return group.betas.has_value(); });
+}
+
+TEST(Gpt2Cases, HaveCyclesThatMoveBetasAndThatLeaveThem) {
+  EXPECT_TRUE(AnyCycle([](const contract::RunConfig& config, const contract::Cycle& cycle) {
+    return cycle.moves_momentum && HasBetas(config.optimizer) && HasGroupWithBetas(config) &&
+           cycle.max_momentum != config.params.beta1 && cycle.min_momentum != config.params.beta1 &&
+           cycle.max_momentum != 0.9;
+  })) << "nobody takes its betas for those of the config";
+  EXPECT_TRUE(AnyCycle([](const contract::RunConfig& config, const contract::Cycle& cycle) {
+    return !cycle.moves_momentum && HasBetas(config.optimizer) && HasGroupWithBetas(config);
+  }));
+}
+
+TEST(Gpt2Cases, HaveCyclesWithStairsDownAndWithoutStairsUpAndWithoutDecay) {
+  EXPECT_TRUE(AnyCycle([](const contract::RunConfig&, const contract::Cycle& cycle) {
+    return cycle.first_stairs > 1 && cycle.first_stairs < cycle.first_steps && cycle.second_stairs > 1 &&
+           cycle.second_stairs < cycle.second_steps && cycle.second_stairs != cycle.first_stairs;
+  })) << "stairs of two numbers";
+  EXPECT_TRUE(AnyCycle([](const contract::RunConfig&, const contract::Cycle& cycle) {
+    return cycle.first_stairs == 0 && cycle.second_stairs > 1;
+  }));
+  EXPECT_TRUE(AnyCycle([](const contract::RunConfig&, const contract::Cycle& cycle) {
+    return cycle.decay_steps == 0 && cycle.decay_lr_rate > 0;
+  }));
 }
 
 TEST(Gpt2Cases, WarmUpInALineAndLogarithmicallyAndInLessThanTwoSteps) {
@@ -149,6 +185,27 @@ TEST(Gpt2Cases, HaveEveryOptimizerAndEveryKindOfClipping) {
   EXPECT_EQ(optimizers.size(), 5u);
   EXPECT_EQ(clippings, (std::set<Kind>{Kind::kNone, Kind::kUnit, Kind::kHistory}));
   EXPECT_TRUE(nesterov && betas && exempt);
+}
+
+// What a norm of parts of a model can get wrong: parameters that are not in it, and parts that end within a shard.
+TEST(Gpt2Cases, HaveALambThatClipsWithFrozenParametersAndOneLongerThanABlock) {
+  constexpr int64_t kBlockElems = 1024;  // of kernels/lamb, and of many a reduction
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec& model) {
+    const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+    return problem.plain.optimizer == contract::OptimizerKind::kLamb && problem.plain.gradient_clipping > 0 &&
+           std::any_of(parameters.begin(), parameters.end(), [](const auto& parameter) { return parameter.frozen; }) &&
+           std::any_of(parameters.begin(), parameters.end(), [](const contract::ParameterSpec& parameter) {
+             return !parameter.frozen && parameter.numel() > kBlockElems && parameter.numel() % kBlockElems != 0;
+           });
+  }));
+}
+
+TEST(Gpt2Cases, ClipByUnitsWithFrozenAndUnusedParametersAndRowsThatSlicesCut) {
+  constexpr int64_t kSliceElems = 32;  // slices of `optimized` begin at multiples of it
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const contract::Gpt2Spec& model) {
+    return problem.plain.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit && model.unused &&
+           !model.frozen.empty() && kSliceElems % model.width != 0 && model.width % kSliceElems != 0;
+  }));
 }
 
 TEST(Gpt2Cases, HaveAParameterThatTwoGroupsFit) {

@@ -64,6 +64,9 @@ TEST(LlamaCases, HaveWhatLlamaHasAndGpt2HasNot) {
   EXPECT_TRUE(AnyProblem([](const Problem&, const LlamaSpec& model) { return model.norm_epsilon > 1e-3; }));
   EXPECT_TRUE(AnyProblem([](const Problem&, const LlamaSpec& model) { return model.unused; }));
   EXPECT_TRUE(AnyProblem([](const Problem&, const LlamaSpec& model) { return model.frozen.size() > 3; }));
+  EXPECT_TRUE(AnyProblem([](const Problem&, const LlamaSpec& model) {
+    return std::count(model.frozen.begin(), model.frozen.end(), "head.weight") == 1;
+  })) << "a frozen head";
 }
 
 TEST(LlamaCases, HaveUnequalLengthsWithAndWithoutDropoutAndWholeSamples) {
@@ -79,8 +82,24 @@ TEST(LlamaCases, HaveUnequalLengthsWithAndWithoutDropoutAndWholeSamples) {
 TEST(LlamaCases, HideNoConstantFactorInOneOfThem) {
   EXPECT_TRUE(AnyProblem([](const Problem& problem, const LlamaSpec&) {
     return problem.plain.optimizer == contract::OptimizerKind::kSgd && problem.plain.params.momentum == 0 &&
-           problem.plain.params.weight_decay == 0 && problem.plain.gradient_clipping == 0;
+           problem.plain.params.weight_decay == 0 && problem.plain.gradient_clipping == 0 &&
+           problem.plain.schedule.kind == contract::Schedule::Kind::kConstant;
   }));
+}
+
+TEST(LlamaCases, HaveSchedulesThatGpt2HasNot) {
+  using Kind = contract::Schedule::Kind;
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const LlamaSpec&) {
+    const contract::Schedule& schedule = problem.plain.schedule;
+    return schedule.kind == Kind::kWarmupCosine && schedule.total_num_steps < schedule.warmup_num_steps &&
+           schedule.warmup_num_steps + 2 < problem.steps && schedule.cos_min_ratio > 0.1;
+  })) << "fewer steps in all than the warm-up has";
+  EXPECT_TRUE(AnyProblem([](const Problem& problem, const LlamaSpec&) {
+    const contract::Cycle& cycle = problem.plain.schedule.cycle;
+    return problem.plain.schedule.kind == Kind::kOneCycle && !contract::HasBetas(problem.plain.optimizer) &&
+           problem.plain.params.momentum > 0 && cycle.moves_momentum && cycle.first_stairs > 1 &&
+           cycle.second_stairs == 0 && cycle.decay_steps > 1 && cycle.decay_lr_rate > 0;
+  })) << "a cycle of an optimizer without betas";
 }
 
 // What an engine that computes only so many positions as a micro-batch needs can get wrong.
