@@ -380,6 +380,12 @@ void CheckOptimizer(const JsonValue& root, const ModelSpec& model) {
   type->Reject(allowed + " in family " + std::string(model.family()));
 }
 
+double ParseTimeout(const JsonValue& timeout) {
+  const double seconds = timeout.IsNumber() ? timeout.Number() : 0;
+  if (!(seconds > 0 && seconds <= kMaxTimeoutSeconds)) timeout.Reject("seconds above 0, at most 86400");
+  return seconds;
+}
+
 std::vector<int64_t> ParseSteps(const JsonValue& root, std::string_view key, const Case& spec) {
   std::vector<int64_t> steps;
   const auto array = root.Find(key);
@@ -440,10 +446,7 @@ Case ParseCase(std::string_view json, std::string_view where) {
     spec.first_step = first->Int(0, spec.model.is_exact() ? 0 : kMaxFirstStep);
   }
   spec.steps = root.At("steps").Int(1, kMaxSteps);
-  spec.timeout_s = root.At("timeout_s").Number();
-  if (!(spec.timeout_s > 0 && spec.timeout_s <= kMaxTimeoutSeconds)) {
-    root.At("timeout_s").Reject("seconds above 0, at most 86400");
-  }
+  spec.timeout_s = ParseTimeout(root.At("timeout_s"));
   spec.dump_steps = ParseSteps(root, "dump_steps", spec);
   spec.save_steps = ParseSteps(root, "save_steps", spec);
   if (const auto resume = root.Find("resume")) spec.resume = resume->Bool();

@@ -315,7 +315,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
       {"\"family\": \"exact\"", "\"family\": \"gpt3\"", "case.json: family is \"gpt3\"; allowed: exact, gpt2, llama"},
       {"\"steps\": 2", "\"steps\": 0", "case.json: steps is 0; allowed: an integer from 1 to 1000000"},
       {"\"steps\": 2", "\"stps\": 2", "case.json: unknown key \"stps\"; did you mean \"steps\"?"},
-      {"\"steps\": 2, ", "", "case.json: key \"steps\" is missing"},
+      {"\"steps\": 2, ", "", "case.json: steps is missing; allowed: an integer from 1 to 1000000"},
       {"\"seed\": 18446744073709551610", "\"seed\": -1",
        "case.json: seed is -1; allowed: an integer from 0 to 18446744073709551615"},
       {"\"timeout_s\": 2.5", "\"timeout_s\": 0", "case.json: timeout_s is 0; allowed: seconds above 0, at most 86400"},
@@ -323,7 +323,12 @@ TEST(Case, NamesEachFieldThatIsWrong) {
        "case.json: timeout_s is -1; allowed: seconds above 0, at most 86400"},
       {"\"timeout_s\": 2.5", "\"timeout_s\": 86400.5",
        "case.json: timeout_s is 86400.5; allowed: seconds above 0, at most 86400"},
-      {"\"timeout_s\": 2.5", "\"timeout_s\": \"2\"", "case.json: timeout_s is \"2\"; allowed: a number"},
+      {"\"timeout_s\": 2.5", "\"timeout_s\": \"2\"",
+       "case.json: timeout_s is \"2\"; allowed: seconds above 0, at most 86400"},
+      {", \"timeout_s\": 2.5", "", "case.json: timeout_s is missing; allowed: seconds above 0, at most 86400"},
+      {"\"family\": \"exact\",", "", "case.json: family is missing; allowed: exact, gpt2, llama"},
+      {"\"seed\": 18446744073709551610, ", "",
+       "case.json: seed is missing; allowed: an integer from 0 to 18446744073709551615"},
       {"[0, 1]", "[0, 2]", "case.json: dump_steps[1] is 2; allowed: an integer from 0 to 1"},
       {"[0, 1]", "[-1, 1]", "case.json: dump_steps[0] is -1; allowed: an integer from 0 to 1"},
       {"[0, 1]", "3", "case.json: dump_steps is 3; allowed: an array"},
@@ -332,7 +337,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
       {"\"hidden\": 7", "\"hidden\": 0", "model.hidden is 0; allowed: an integer from 1 to 1048576"},
       {"\"hidden\": 7", "\"hidden\": 7.5", "case.json: model.hidden is 7.5; allowed: an integer"},
       {"\"hidden\": 7", "\"hiden\": 7", "case.json: model: unknown key \"hiden\"; did you mean \"hidden\"?"},
-      {"\"hidden\": 7, ", "", "case.json: model: key \"hidden\" is missing"},
+      {"\"hidden\": 7, ", "", "case.json: model.hidden is missing; allowed: an integer"},
       {"\"dropout\": false", "\"dropout\": 0.1", "case.json: model.dropout is 0.1; allowed: true or false"},
       {"\"train_batch_size\": 3", "\"train_batch_size\": 4",
        "case.json: config: train_batch_size must be train_micro_batch_size_per_gpu x gradient_accumulation_steps x "
@@ -344,7 +349,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
        "case.json: perturbation.tensor is \"pos.weigth\"; allowed: a parameter's name"},
       {"\"tensor\": \"pos.weight\"", "\"tensor\": \"layers.1.attn.q\"",
        "case.json: perturbation.tensor is \"layers.1.attn.q\"; allowed: a parameter's name"},
-      {"\"tensor\": \"pos.weight\", ", "", "case.json: perturbation: key \"tensor\" is missing"},
+      {"\"tensor\": \"pos.weight\", ", "", "case.json: perturbation.tensor is missing; allowed: a string"},
       {"\"index\": 29", "\"index\": 30", "case.json: perturbation.index is 30; allowed: an integer from 0 to 29"},
       {"\"index\": 29", "\"index\": -1", "case.json: perturbation.index is -1; allowed: an integer, at least 0"},
       {"\"step\": 1", "\"step\": 2", "case.json: perturbation.step is 2; allowed: an integer from 0 to 1"},
@@ -421,18 +426,18 @@ TEST(ReadCase, NamesAMissingFile) {
 
 TEST(ReadCase, NamesTheFileAndTheTensorThatIsMissing) {
   EXPECT_EQ(MessageAfter("weights.safetensors", [](auto& file) { file.tensors.erase(file.tensors.begin() + 1); }),
-            "weights.safetensors: tensor \"pos.weight\" is missing");
+            "weights.safetensors: tensor \"pos.weight\" is missing; allowed: F32 [5, 6]");
   EXPECT_EQ(MessageAfter("state.safetensors",
                          [](auto& file) {
                            file.tensors.erase(std::find_if(file.tensors.begin(), file.tensors.end(), [](auto& tensor) {
                              return tensor.name == "moment/pos.weight";
                            }));
                          }),
-            "state.safetensors: tensor \"moment/pos.weight\" is missing");
+            "state.safetensors: tensor \"moment/pos.weight\" is missing; allowed: I64 [5, 6]");
   EXPECT_EQ(MessageAfter("batches.safetensors", [](auto& file) { file.tensors.pop_back(); }),
-            "batches.safetensors: tensor \"loss_weights\" is missing");
+            "batches.safetensors: tensor \"loss_weights\" is missing; allowed: I32 [2, 3, 5]");
   EXPECT_EQ(MessageAfter("batches.safetensors", [](auto& file) { file.tensors.erase(file.tensors.begin()); }),
-            "batches.safetensors: tensor \"tokens\" is missing");
+            "batches.safetensors: tensor \"tokens\" is missing; allowed: I32 [steps, B, T]");
 }
 
 TEST(ReadCase, RefusesTensorsThatBelongToNoParameter) {

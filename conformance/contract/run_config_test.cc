@@ -245,8 +245,10 @@ TEST(RunConfig, NamesStorageTypesAsDescriptionsDo) {
 }
 
 TEST(RunConfig, DemandsAnOptimizerThatItKnows) {
-  EXPECT_EQ(Message(R"({"train_batch_size": 8})"), "config.json: key \"optimizer\" is missing");
-  EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {}})"), "config.json: optimizer: key \"type\" is missing");
+  EXPECT_EQ(Message(R"({"train_batch_size": 8})"), "config.json: optimizer is missing; allowed: an object");
+  EXPECT_EQ(
+      Message(R"({"train_batch_size": 8, "optimizer": {}})"),
+      "config.json: optimizer.type is missing; allowed: ModularMomentum, ModularSGD, AdamW, SGD, Adam, Lion, Lamb");
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": "ModularSGD"})"),
             R"(config.json: optimizer is "ModularSGD"; allowed: an object)");
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "modularsgd"}})"),
@@ -424,7 +426,7 @@ TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
 TEST(RunConfig, BeginsMessagesWithThePathWhereItLies) {
   const JsonValue root = JsonValue::Parse(R"({"config": {"train_batch_size": 8}})", "case.json");
   EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseRunConfig(root.At("config")); }),
-            "case.json: config: key \"optimizer\" is missing");
+            "case.json: config.optimizer is missing; allowed: an object");
 }
 
 TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {

@@ -162,7 +162,7 @@ StepRecord ParseStep(const JsonValue& root, std::optional<int64_t> expected_step
   for (TensorKind kind : kTensorKinds) {
     const std::optional<JsonValue> array = root.Find(Name(kind));
     const bool optional = kind == TensorKind::kMoment || kind == TensorKind::kSecondMoment;
-    if (!array && !optional) root.At(Name(kind));
+    if (!array && !optional) root.At(Name(kind)).Size();
     if (array) record.of(kind) = ParseSlices(*array, kind == TensorKind::kGradient && !record.real);
   }
   ParseComm(root, record);
