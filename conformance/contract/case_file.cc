@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -22,6 +21,8 @@ constexpr std::string_view kPerturbationNames[] = {"gradient", "moment", "master
 constexpr int64_t kMaxSteps = 1'000'000;
 constexpr int64_t kMaxFirstStep = 1'000'000'000;
 constexpr double kMaxTimeoutSeconds = 86'400;
+// Of updates and norms in a state, to which a run adds its steps.
+constexpr int64_t kMaxStateCount = int64_t{1} << 40;
 
 ExactSpec ParseExact(const JsonValue& model) {
   model.AllowOnly({"layers", "width", "heads", "kv_heads", "positions", "hidden", "vocab", "weight_bound", "fold_bound",
@@ -224,7 +225,8 @@ Number MetadataNumber(const TensorFile& state, const std::string& key, bool (*is
 
 int64_t MetadataCount(const TensorFile& state, const std::string& key) {
   return MetadataNumber<int64_t>(
-      state, key, [](int64_t count) { return count >= 0; }, "a count in decimal digits");
+      state, key, [](int64_t count) { return count >= 0 && count <= kMaxStateCount; },
+      "a count from 0 to 1099511627776 in decimal digits");
 }
 
 void CheckStateStep(const TensorFile& state, int64_t first_step) {
@@ -265,11 +267,12 @@ std::vector<float> TakeReal(const TensorFile& file, const std::string& name, con
 }
 
 NormHistory ReadNormHistory(const TensorFile& state) {
-  const auto number = [&](const char* key) {
-    return MetadataNumber<double>(
-        state, key, [](double value) { return std::isfinite(value) && value >= 0; }, "a finite number of at least 0");
-  };
-  return {MetadataCount(state, "norm_count"), number("norm_mean"), number("norm_variance")};
+  // Norms of 2^40 elements of fp32 are below 4e44.
+  const double mean = MetadataNumber<double>(
+      state, "norm_mean", [](double value) { return value >= 0 && value <= 1e50; }, "a number from 0 to 1e50");
+  const double variance = MetadataNumber<double>(
+      state, "norm_variance", [](double value) { return value >= 0 && value <= 1e100; }, "a number from 0 to 1e100");
+  return {MetadataCount(state, "norm_count"), mean, variance};
 }
 
 void ReadRealState(const TensorFile& weights, const TensorFile& state, CaseData& data) {

@@ -513,9 +513,43 @@ TEST(ReadCase, NamesTheElementThatIsOutOfRange) {
 
 TEST(ReadCase, DemandsStepZeroOfTheState) {
   EXPECT_EQ(MessageAfter("state.safetensors", [](auto& file) { file.metadata.clear(); }),
-            "state.safetensors: metadata step is missing; allowed: a count in decimal digits");
+            "state.safetensors: metadata step is missing; allowed: a count from 0 to 1099511627776 in decimal digits");
   EXPECT_EQ(MessageAfter("state.safetensors", [](auto& file) { file.metadata["step"] = "1"; }),
             "state.safetensors: metadata step is \"1\"; allowed: \"0\", as first_step says");
+}
+
+// One more can be counted without leaving int64, however many steps follow.
+TEST(ReadCase, DemandsCountsAndNormsOfTheStateThatARunCanGoOnFrom) {
+  const auto message = [](const std::string& key, const std::string& value) {
+    const TemporaryFolder folder;
+    CaseData data = LlamaData();
+    data.spec.config.adaptive_clipping.kind = AdaptiveClipping::Kind::kHistory;
+    WriteCase(folder.path(), data);
+    TensorFile state = ReadTensorFile(folder / "state.safetensors");
+    state.metadata[key] = value;
+    WriteTensorFile(folder / "state.safetensors", state);
+    try {
+      ReadCase(folder.path());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  for (const std::string key : {"updates", "norm_count"}) {
+    EXPECT_EQ(message(key, "1099511627776"), "nothing");
+    for (const std::string value : {"1099511627777", "9223372036854775807", "9223372036854775808", "-1", "1.5", ""}) {
+      EXPECT_EQ(message(key, value), "state.safetensors: metadata " + key + " is \"" + value +
+                                         "\"; allowed: a count from 0 to 1099511627776 in decimal digits");
+    }
+  }
+  EXPECT_EQ(message("norm_mean", "1e50"), "nothing");
+  EXPECT_EQ(message("norm_mean", "1e51"),
+            "state.safetensors: metadata norm_mean is \"1e51\"; allowed: a number from 0 to 1e50");
+  EXPECT_EQ(message("norm_variance", "1e100"), "nothing");
+  for (const std::string value : {"1e101", "-1", "nan", "inf"}) {
+    EXPECT_EQ(message("norm_variance", value),
+              "state.safetensors: metadata norm_variance is \"" + value + "\"; allowed: a number from 0 to 1e100");
+  }
 }
 
 TEST(ReadCase, DemandsBatchesOfTheSizesThatTheCaseStates) {

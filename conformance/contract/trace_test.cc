@@ -237,10 +237,13 @@ TEST(ParseTrace, NamesTheFieldOfAStepThatIsWrong) {
        "t:2: master[0] is [\"a\",0,4,\"0123456789abcdef\",1,1,1]; allowed: an array of 4 fields"},
       {"[\"a\", 0, 4, \"0000", "[7, 0, 4, \"0000", "t:2: gradient[0][0] is 7; allowed: a string"},
       {"\"a\", 0, 4, \"0000", "\"a\", -1, 4, \"0000",
-       "t:2: gradient[0][1] is -1; allowed: an integer from 0 to 9223372036854775806"},
+       "t:2: gradient[0][1] is -1; allowed: an integer from 0 to 1099511627775"},
       {"\"a\", 0, 4, \"0000", "\"a\", 9223372036854775807, 4, \"0000",
-       "t:2: gradient[0][1] is 9223372036854775807; allowed: an integer from 0 to 9223372036854775806"},
-      {"\"a\", 0, 4, \"0000", "\"a\", 4, 4, \"0000", "t:2: gradient[0][2] is 4; allowed: an integer, at least 5"},
+       "t:2: gradient[0][1] is 9223372036854775807; allowed: an integer from 0 to 1099511627775"},
+      {"\"a\", 0, 4, \"0000", "\"a\", 0, 9223372036854775807, \"0000",
+       "t:2: gradient[0][2] is 9223372036854775807; allowed: an integer from 1 to 1099511627776"},
+      {"\"a\", 0, 4, \"0000", "\"a\", 4, 4, \"0000",
+       "t:2: gradient[0][2] is 4; allowed: an integer from 5 to 1099511627776"},
       {"\"00000000000000ff\"", "\"0ff\"", "t:2: gradient[0][3] is \"0ff\"; allowed: 16 hexadecimal digits"},
       {"\"00000000000000ff\"", "\"000000000000000ff\"",
        "t:2: gradient[0][3] is \"000000000000000ff\"; allowed: 16 hexadecimal digits"},
@@ -301,6 +304,17 @@ TEST(ParseTrace, ReadsTheHistoryOfNormsToTheLastBit) {
   record.real = RealStep{{1e-3}, 2, false, NormHistory{7, 1.0 / 3, 1e-17 / 3}};
   TraceWriter(folder.path(), "x", 0, Config()).Step(record);
   EXPECT_EQ(ReadTrace(folder.path(), 0).steps.at(0).real->norm_history, record.real->norm_history);
+}
+
+TEST(ParseTrace, RefusesACountOfNormsThatNoRunCanReach) {
+  const TemporaryFolder folder;
+  StepRecord record;
+  record.real = RealStep{{1e-3}, 2, false, NormHistory{std::numeric_limits<int64_t>::max(), 1, 1}};
+  TraceWriter(folder.path(), "x", 0, Config()).Step(record);
+  const std::string message = ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadTrace(folder.path(), 0); });
+  EXPECT_NE(message.find("norm_history[0] is 9223372036854775807; allowed: an integer from 0 to 2199023255552"),
+            std::string::npos)
+      << message;
 }
 
 TEST(ParseTrace, AcceptsAnAbsentMomentAndReadsPhases) {
