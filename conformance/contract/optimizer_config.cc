@@ -16,7 +16,7 @@ void Take(const JsonValue& params, std::string_view key, double (*rule)(const Js
 }
 
 BetaPair ParseBetas(const JsonValue& betas) {
-  if (betas.Size() != 2) betas.Reject("two numbers in [0, 1)");
+  if (betas.Size() != 2) betas.Reject("two numbers from 0 to 0.9999999");
   return {Share(betas[0]), Share(betas[1])};
 }
 

@@ -532,6 +532,29 @@ TEST(ParseRunConfig, ReadsLionLambAndNesterov) {
             "config.json: optimizer.params.min_coeff is 0.01; allowed: at most max_coeff, 0.001");
 }
 
+// Real numbers that fp32 would take for 0, 1 or Inf, wherever they stand.
+TEST(ParseRunConfig, RefusesNumbersThatFp32DoesNotHold) {
+  const std::string numbers = "; allowed: 0, or a number from 1e-30 to below 1e30";
+  const std::string positive = "; allowed: a number from 1e-30 to below 1e30";
+  const std::string shares = "; allowed: a number from 0 to 0.9999999";
+  const auto with = [](const std::string& params, const std::string& more) {
+    return Message(R"({"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {)" + params + "}}" + more +
+                   "}");
+  };
+  EXPECT_EQ(with(R"("eps": 1e-300)", ""), "config.json: optimizer.params.eps is 1e-300" + numbers);
+  EXPECT_EQ(with(R"("weight_decay": 1e-40)", ""), "config.json: optimizer.params.weight_decay is 1e-40" + numbers);
+  EXPECT_EQ(with(R"("betas": [0.9, 0.99999999])", ""), "config.json: optimizer.params.betas[1] is 0.99999999" + shares);
+  EXPECT_EQ(with("", R"(, "gradient_clipping": 1e-300)"), "config.json: gradient_clipping is 1e-300" + numbers);
+  EXPECT_EQ(with("", R"(, "adaptive_clipping": {"type": "unit", "eps": 1e-300})"),
+            "config.json: adaptive_clipping.eps is 1e-300" + positive);
+  EXPECT_EQ(with("", R"(, "adaptive_clipping": {"type": "unit", "ratio": 0})"),
+            "config.json: adaptive_clipping.ratio is 0" + positive);
+  EXPECT_EQ(with("", R"(, "scheduler": {"type": "OneCycle", "params": {"cycle_max_lr": 1}})"),
+            "config.json: scheduler.params.cycle_min_lr is missing" + numbers);
+  EXPECT_EQ(ParseOptimizer(R"({"type": "AdamW", "params": {"eps": 0, "betas": [0, 0.9999999], "lr": 1e-30}})").params,
+            (OptimizerParams{1e-30, 0, 0.9999999, 0, 0.01, 0}));
+}
+
 TEST(ParseRunConfig, ReadsBetasAndExemptionsOfGroups) {
   const RunConfig config =
       ParseOptimizer(R"({"type": "Lion"})",
@@ -564,10 +587,11 @@ TEST(ParseRunConfig, ReadsAdaptiveClipping) {
 }
 
 TEST(ParseRunConfig, SaysBothEndsOfTheRangeOfARate) {
-  for (const char* lr : {"-0.5", "1e+30"}) {
+  for (const char* lr : {"-0.5", "1e+30", "1e-300", "9.9e-31"}) {
     EXPECT_EQ(
         Message(R"({"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": )" + std::string(lr) + "}}}"),
-        "config.json: optimizer.params.lr is " + std::string(lr) + "; allowed: a number of at least 0 and below 1e30");
+        "config.json: optimizer.params.lr is " + std::string(lr) +
+            "; allowed: 0, or a number from 1e-30 to below 1e30");
   }
   EXPECT_EQ(Parse(R"({"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": 9.9e29}}})").params.lr,
             9.9e29);
