@@ -2,6 +2,7 @@
 #include "conformance/contract/optimizer_config.h"
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -58,17 +59,24 @@ void ParseLion(const JsonValue& params, OptimizerParams& parsed) {
   TakeBetas(params, parsed);
 }
 
+// Of LAMB. The key that is blamed is one that is there.
+void ParseCoefficients(const JsonValue& params, OptimizerParams& parsed) {
+  const auto max = params.Find("max_coeff"), min = params.Find("min_coeff");
+  if (max) parsed.max_coeff = NotNegative(*max);
+  if (min) parsed.min_coeff = NotNegative(*min);
+  if (parsed.min_coeff <= parsed.max_coeff) return;
+  const std::string largest = max ? "max_coeff, " : "max_coeff, by default ";
+  if (min) min->Reject("at most " + largest + JsonNumber(parsed.max_coeff));
+  params.At("max_coeff").Reject("at least min_coeff, by default " + JsonNumber(parsed.min_coeff));
+}
+
 void ParseLamb(const JsonValue& params, OptimizerParams& parsed) {
   CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay", "max_coeff", "min_coeff"}),
             "optimizer.params");
   TakeRateAndDecay(params, parsed);
   TakeBetas(params, parsed);
   Take(params, "eps", NotNegative, parsed.eps);
-  Take(params, "max_coeff", NotNegative, parsed.max_coeff);
-  Take(params, "min_coeff", NotNegative, parsed.min_coeff);
-  if (parsed.min_coeff <= parsed.max_coeff) return;
-  Fail(ErrorCode::kInvalidArgument, params.Path() + ".min_coeff is " + JsonNumber(parsed.min_coeff) +
-                                        "; allowed: at most max_coeff, " + JsonNumber(parsed.max_coeff));
+  ParseCoefficients(params, parsed);
 }
 
 void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {

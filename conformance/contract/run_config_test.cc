@@ -529,7 +529,20 @@ TEST(ParseRunConfig, ReadsLionLambAndNesterov) {
   EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD", "params": {"nesterov": true}}})"),
             "config.json: optimizer.params.nesterov is true; allowed: false where momentum is 0");
   EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "Lamb", "params": {"max_coeff": 0.001}}})"),
-            "config.json: optimizer.params.min_coeff is 0.01; allowed: at most max_coeff, 0.001");
+            "config.json: optimizer.params.max_coeff is 0.001; allowed: at least min_coeff, by default 0.01");
+}
+
+// The default is said where the other key is left out, and the key that is blamed is there.
+TEST(ParseRunConfig, BlamesACoefficientOfLambThatIsGiven) {
+  const auto message = [](const std::string& params) {
+    return Message(R"({"train_batch_size": 1, "optimizer": {"type": "Lamb", "params": {)" + params + "}}}");
+  };
+  EXPECT_EQ(message(R"("min_coeff": 20)"),
+            "config.json: optimizer.params.min_coeff is 20; allowed: at most max_coeff, by default 10");
+  EXPECT_EQ(message(R"("min_coeff": 3, "max_coeff": 2)"),
+            "config.json: optimizer.params.min_coeff is 3; allowed: at most max_coeff, 2");
+  EXPECT_EQ(message(R"("max_coeff": 0)"),
+            "config.json: optimizer.params.max_coeff is 0; allowed: at least min_coeff, by default 0.01");
 }
 
 // Real numbers that fp32 would take for 0, 1 or Inf, wherever they stand.
