@@ -11,6 +11,7 @@
 #include "conformance/contract/case_tensors.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
+#include "conformance/contract/idle_groups.h"
 #include "conformance/contract/strict_json.h"
 #include "conformance/contract/tensor_file.h"
 
@@ -383,6 +384,13 @@ void CheckOptimizer(const JsonValue& root, const ModelSpec& model) {
   type->Reject(allowed + " in family " + std::string(model.family()));
 }
 
+void DemandParameters(const JsonValue& root, const Case& spec) {
+  for (const size_t idle : IdleGroups(spec.config.groups, Parameters(spec.model))) {
+    root.At("config").At("param_groups")[idle].At("match").Reject(
+        "a pattern that fits a parameter of the model which no entry before it fits");
+  }
+}
+
 double ParseTimeout(const JsonValue& timeout) {
   const double seconds = timeout.IsNumber() ? timeout.Number() : 0;
   if (!(seconds > 0 && seconds <= kMaxTimeoutSeconds)) timeout.Reject("seconds above 0, at most 86400");
@@ -443,6 +451,7 @@ Case ParseCase(std::string_view json, std::string_view where) {
   spec.model = ParseModel(root);
   CheckOptimizer(root, spec.model);
   spec.config = ParseRunConfig(root.At("config"), spec.model.width());
+  DemandParameters(root, spec);
   spec.seed = root.At("seed").UInt64();
   // A run of family exact starts at step 0, or resumes.
   if (const auto first = root.Find("first_step")) {

@@ -409,6 +409,25 @@ TEST(Case, ResolvesSizesOfItsConfigFromItsModel) {
   EXPECT_EQ(ParseCase(ToJson(parsed), "case.json"), parsed);
 }
 
+// What such an entry sets would be lost without a word.
+TEST(Case, RefusesAGroupThatNoParameterBelongsTo) {
+  const auto message = [](const std::vector<std::string>& patterns) {
+    Case spec = LlamaData().spec;
+    for (const std::string& pattern : patterns) spec.config.groups.push_back({pattern, 0.5, std::nullopt});
+    try {
+      ParseCase(ToJson(spec), "case.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const std::string allowed = "; allowed: a pattern that fits a parameter of the model which no entry before it fits";
+  EXPECT_EQ(message({"layers.0.*", "norm.weight", "[!l]*"}), "nothing") << "one that is frozen belongs to a group too";
+  EXPECT_EQ(message({"layers.1.*"}), "case.json: config.param_groups[0].match is \"layers.1.*\"" + allowed);
+  EXPECT_EQ(message({"embed.*", "bias"}), "case.json: config.param_groups[1].match is \"bias\"" + allowed);
+  EXPECT_EQ(message({"*", "embed.*"}), "case.json: config.param_groups[1].match is \"embed.*\"" + allowed);
+}
+
 TEST(Case, KeepsTheHintsOfItsConfig) {
   Case spec = Data().spec;
   spec.config.hints = {{"wall_clock_breakdown", "true"}, {"zero_optimization.sub_group_size", "7"}};

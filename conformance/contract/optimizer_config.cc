@@ -8,6 +8,7 @@
 
 #include "conformance/contract/config_parsing.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/group_pattern.h"
 
 namespace plumbline::contract {
 namespace {
@@ -156,7 +157,9 @@ void ParseGroups(const JsonValue& groups, RunConfig& config) {
     const JsonValue entry = groups[i];
     entry.AllowOnly({"match", "lr", "weight_decay", "betas", "clip"});
     ParameterGroup group;
-    group.match = entry.At("match").String();
+    const JsonValue match = entry.At("match");
+    if (!match.IsString() || !IsGroupPattern(match.String())) match.Reject(kGroupPatterns);
+    group.match = match.String();
     if (const auto lr = entry.Find("lr")) group.lr = NotNegative(*lr);
     if (const auto decay = entry.Find("weight_decay")) group.weight_decay = NotNegative(*decay);
     if (const auto betas = entry.Find("betas")) {

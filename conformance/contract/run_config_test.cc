@@ -545,6 +545,18 @@ TEST(ParseRunConfig, BlamesACoefficientOfLambThatIsGiven) {
             "config.json: optimizer.params.max_coeff is 0; allowed: at least min_coeff, by default 0.01");
 }
 
+TEST(ParseRunConfig, RefusesAPatternOfAGroupThatIsBrokenOrMissing) {
+  const auto message = [](const std::string& group) {
+    return Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD"}, "param_groups": [{)" + group + "}]}");
+  };
+  const std::string allowed =
+      "; allowed: a pattern of letters, digits, '.', '_', '*', '?' and sets of them, [0-3x] or [!0-3x]";
+  EXPECT_EQ(message(R"("match": "[")"), R"(config.json: param_groups[0].match is "[")" + allowed);
+  EXPECT_EQ(message(R"("match": "layers.[0.*")"), R"(config.json: param_groups[0].match is "layers.[0.*")" + allowed);
+  EXPECT_EQ(message(R"("match": 1)"), "config.json: param_groups[0].match is 1" + allowed);
+  EXPECT_EQ(message(R"("lr": 1)"), "config.json: param_groups[0].match is missing" + allowed);
+}
+
 // Real numbers that fp32 would take for 0, 1 or Inf, wherever they stand.
 TEST(ParseRunConfig, RefusesNumbersThatFp32DoesNotHold) {
   const std::string numbers = "; allowed: 0, or a number from 1e-30 to below 1e30";
