@@ -545,6 +545,30 @@ TEST(ParseRunConfig, BlamesACoefficientOfLambThatIsGiven) {
             "config.json: optimizer.params.max_coeff is 0; allowed: at least min_coeff, by default 0.01");
 }
 
+TEST(ParseRunConfig, RefusesAGroupsRateWhereAScheduleHasNoRateThatItIsAShareOf) {
+  const auto json = [](const std::string& lr, const std::string& group, const std::string& scheduler) {
+    return R"({"train_batch_size": 1, "optimizer": {"type": "SGD", "params": {"lr": )" + lr +
+           R"(}}, "param_groups": [{"match": "a"}, {"match": "b")" + group + "}]" + scheduler + "}";
+  };
+  const auto type = [](const std::string& name, const std::string& params) {
+    return R"(, "scheduler": {"type": ")" + name + R"(", "params": {)" + params + "}}";
+  };
+  const std::string cosine = type("WarmupCosineLR", R"("total_num_steps": 9)");
+  for (const auto& [name, params] : {std::pair("WarmupLR", R"("warmup_max_lr": 1)"),
+                                     {"WarmupDecayLR", R"("total_num_steps": 9)"},
+                                     {"OneCycle", R"("cycle_min_lr": 1, "cycle_max_lr": 2)"}}) {
+    for (const char* lr : {"0", "1"}) {
+      EXPECT_EQ(Message(json("0", R"(, "lr": )" + std::string(lr), type(name, params))),
+                "config.json: param_groups[1].lr is " + std::string(lr) +
+                    "; allowed: no lr of a group's own where optimizer.params.lr is 0 and scheduler.type is " + name);
+    }
+    EXPECT_EQ(Parse(json("0", "", type(name, params))).params.lr, 0);
+    EXPECT_EQ(Parse(json("1", R"(, "lr": 0)", type(name, params))).groups[1].lr, 0);
+  }
+  EXPECT_EQ(Parse(json("0", R"(, "lr": 1)", "")).groups[1].lr, 1);
+  EXPECT_EQ(Parse(json("0", R"(, "lr": 1)", cosine)).groups[1].lr, 1);
+}
+
 TEST(ParseRunConfig, RefusesAPatternOfAGroupThatIsBrokenOrMissing) {
   const auto message = [](const std::string& group) {
     return Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD"}, "param_groups": [{)" + group + "}]}");
