@@ -334,6 +334,29 @@ TEST_F(RealTrialTest, OfAnEngineThatClaimsNothingNoRelationIsDemanded) {
   EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
 }
 
+// The numbers of a run can leave the range of fp32 while the truth goes on: an engine that loses them where a plain one
+// does neither fails nor passes, one that loses them alone fails.
+TEST_F(RealTrialTest, AGradientThatPlainEnginesLoseTooIsNoFault) {
+  const auto lose = [](const TaskRun&, StepSight& sight) {
+    if (sight.step == 4) std::ranges::fill(sight.of(TensorKind::kGradient)[kTensor], NAN);
+  };
+  const contract::TokenSource source = Text();
+  const contract::EngineDescription plain;
+  const auto truth = MakeTruth(source, plain, Fp64(), lose);
+  Judge(lose, nullptr, nullptr, *truth);
+  EXPECT_EQ(judgement().verdict, Verdict::kVacuous) << judgement().message;
+  EXPECT_EQ(judgement().message,
+            "step 4: the gradient of the plain engine is not finite: nothing can be measured by it");
+  const auto update = std::ranges::find(judgement().checks, "update", &reports::CheckRecord::name);
+  ASSERT_NE(update, judgement().checks.end());
+  EXPECT_EQ(update->detail,
+            "step 4: the gradient is not finite, nor is a plain engine's: the run leaves the range of its types");
+  Judge(nullptr, WrongMaster("step2", 2), nullptr, *truth);
+  EXPECT_EQ(Failed(), "update") << "other steps are judged";
+  Judge(lose);
+  EXPECT_EQ(judgement().verdict, Verdict::kFail);
+}
+
 TEST_F(RealTrialTest, ARunWithoutFiniteValuesIsSaidToHaveNone) {
   const contract::EngineDescription plain;
   const contract::TokenSource source = Text();
