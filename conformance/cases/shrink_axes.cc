@@ -8,6 +8,7 @@
 
 #include "conformance/cases/lone_case.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/idle_groups.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -130,20 +131,23 @@ ShrinkAxis Steps() {
           [](Case& spec, int64_t value) { spec.steps = value; }};
 }
 
-// Frozen names of parameters that no longer exist go.
-void KeepExistingFrozen(contract::ModelSpec& model) {
-  contract::ModelSpec free = model;
-  free.real().frozen.clear();
+// Of a real family: frozen names of parameters that no longer exist go, and groups that no parameter belongs to.
+void DropWhatFitsNothing(Case& spec) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(spec.model);
   std::set<std::string> names;
-  for (const contract::ParameterSpec& parameter : contract::Parameters(free)) names.insert(parameter.name);
-  std::erase_if(model.real().frozen, [&](const std::string& name) { return !names.contains(name); });
+  for (const contract::ParameterSpec& parameter : parameters) names.insert(parameter.name);
+  std::erase_if(spec.model.real().frozen, [&](const std::string& name) { return !names.contains(name); });
+  std::vector<size_t> idle = contract::IdleGroups(spec.config.groups, parameters);
+  for (; !idle.empty(); idle.pop_back()) {
+    spec.config.groups.erase(spec.config.groups.begin() + static_cast<ptrdiff_t>(idle.back()));
+  }
 }
 
 ShrinkAxis Layers() {
   ShrinkAxis axis = ModelSize<&contract::ExactSpec::layers, &contract::RealSpec::layers, 1>("layers");
   axis.set = [](Case& spec, int64_t value) {
     Set<&contract::ExactSpec::layers, &contract::RealSpec::layers>(spec, value);
-    if (!spec.model.is_exact()) KeepExistingFrozen(spec.model);
+    if (!spec.model.is_exact()) DropWhatFitsNothing(spec);
   };
   return axis;
 }
@@ -253,7 +257,10 @@ ShrinkAxis Flag(std::string_view name) {
 }
 
 bool HasUnused(const Case& spec) { return !spec.model.is_exact() && spec.model.real().unused; }
-void WithoutUnused(Case& spec) { spec.model.real().unused = false; }
+void WithoutUnused(Case& spec) {
+  spec.model.real().unused = false;
+  DropWhatFitsNothing(spec);
+}
 
 bool HasTiedHead(const Case& spec) { return spec.model.has_tied_head(); }
 void UntieHead(Case& spec) { spec.model.gpt2().tied_head = false; }

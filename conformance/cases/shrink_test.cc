@@ -110,6 +110,23 @@ TEST(ShrinkAxes, OneLayerLessTakesItsFrozenParametersAlong) {
   EXPECT_EQ(spec.model.gpt2().frozen, std::vector<std::string>{"embed.weight"});
 }
 
+// A case may not have a group that no parameter belongs to.
+TEST(ShrinkAxes, WhatALayerOrTheUnusedParameterTakesAlongOfGroups) {
+  Case spec = Listed("gpt2/frozen-adamw");
+  const auto patterns = [](const Case& of) {
+    std::vector<std::string> some;
+    for (const contract::ParameterGroup& group : of.config.groups) some.push_back(group.match);
+    return some;
+  };
+  spec.model.real().unused = true;
+  spec.config.groups = {
+      {"layers.1.*", 0.1, {}}, {"unused.weight", 0.2, {}}, {"layers.*", 0.3, {}}, {"*norm*", 0.4, {}}};
+  const Case one_layer = WithValue(spec, AxisOf("layers"), 1).value();
+  EXPECT_EQ(patterns(one_layer), (std::vector<std::string>{"unused.weight", "layers.*", "*norm*"}));
+  const Case none_unused = WithValue(spec, AxisOf("unused parameter"), 0).value();
+  EXPECT_EQ(patterns(none_unused), (std::vector<std::string>{"layers.1.*", "layers.*", "*norm*"}));
+}
+
 TEST(ShrinkAxes, KeyAndValueHeadsStayGroupedWhileTheyCan) {
   Case spec = Listed("exact/grouped-v5");  // four heads, two of them share keys and values
   EXPECT_EQ(WithValue(spec, AxisOf("heads"), 2)->model.exact().kv_heads, 1);

@@ -59,10 +59,12 @@ Batches ReadBatches(const std::filesystem::path& path, int64_t vocab, bool has_l
   std::set<std::string> names = {"tokens", "labels", "loss_weights"};
   if (has_lengths) names.insert("lengths");
   AllowOnlyTensors(file, names, "batches.safetensors");
-  // Without tokens the shape does not matter: Take says that they are missing.
   const auto tokens = std::find_if(file.tensors.begin(), file.tensors.end(),
                                    [](const HostTensor& tensor) { return tensor.name == "tokens"; });
-  const std::vector<int64_t> shape = tokens == file.tensors.end() ? std::vector<int64_t>(3) : tokens->shape;
+  if (tokens == file.tensors.end()) {
+    Fail(ErrorCode::kInvalidArgument, "batches.safetensors: tensor \"tokens\" is missing; allowed: I32 [steps, B, T]");
+  }
+  const std::vector<int64_t>& shape = tokens->shape;
   if (shape.size() != 3) {
     Fail(ErrorCode::kInvalidArgument,
          "batches.safetensors: tokens has " + std::to_string(shape.size()) + " dimensions; allowed: 3, [steps, B, T]");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -12,6 +11,7 @@
 #include "conformance/contract/case_tensors.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
+#include "conformance/contract/idle_groups.h"
 #include "conformance/contract/strict_json.h"
 #include "conformance/contract/tensor_file.h"
 
@@ -22,6 +22,8 @@ constexpr std::string_view kPerturbationNames[] = {"gradient", "moment", "master
 constexpr int64_t kMaxSteps = 1'000'000;
 constexpr int64_t kMaxFirstStep = 1'000'000'000;
 constexpr double kMaxTimeoutSeconds = 86'400;
+// Of updates and norms in a state, to which a run adds its steps.
+constexpr int64_t kMaxStateCount = int64_t{1} << 40;
 
 ExactSpec ParseExact(const JsonValue& model) {
   model.AllowOnly({"layers", "width", "heads", "kv_heads", "positions", "hidden", "vocab", "weight_bound", "fold_bound",
@@ -224,7 +226,8 @@ Number MetadataNumber(const TensorFile& state, const std::string& key, bool (*is
 
 int64_t MetadataCount(const TensorFile& state, const std::string& key) {
   return MetadataNumber<int64_t>(
-      state, key, [](int64_t count) { return count >= 0; }, "a count in decimal digits");
+      state, key, [](int64_t count) { return count >= 0 && count <= kMaxStateCount; },
+      "a count from 0 to 1099511627776 in decimal digits");
 }
 
 void CheckStateStep(const TensorFile& state, int64_t first_step) {
@@ -265,11 +268,12 @@ std::vector<float> TakeReal(const TensorFile& file, const std::string& name, con
 }
 
 NormHistory ReadNormHistory(const TensorFile& state) {
-  const auto number = [&](const char* key) {
-    return MetadataNumber<double>(
-        state, key, [](double value) { return std::isfinite(value) && value >= 0; }, "a finite number of at least 0");
-  };
-  return {MetadataCount(state, "norm_count"), number("norm_mean"), number("norm_variance")};
+  // Norms of 2^40 elements of fp32 are below 4e44.
+  const double mean = MetadataNumber<double>(
+      state, "norm_mean", [](double value) { return value >= 0 && value <= 1e50; }, "a number from 0 to 1e50");
+  const double variance = MetadataNumber<double>(
+      state, "norm_variance", [](double value) { return value >= 0 && value <= 1e100; }, "a number from 0 to 1e100");
+  return {MetadataCount(state, "norm_count"), mean, variance};
 }
 
 void ReadRealState(const TensorFile& weights, const TensorFile& state, CaseData& data) {
@@ -380,6 +384,19 @@ void CheckOptimizer(const JsonValue& root, const ModelSpec& model) {
   type->Reject(allowed + " in family " + std::string(model.family()));
 }
 
+void DemandParameters(const JsonValue& root, const Case& spec) {
+  for (const size_t idle : IdleGroups(spec.config.groups, Parameters(spec.model))) {
+    root.At("config").At("param_groups")[idle].At("match").Reject(
+        "a pattern that fits a parameter of the model which no entry before it fits");
+  }
+}
+
+double ParseTimeout(const JsonValue& timeout) {
+  const double seconds = timeout.IsNumber() ? timeout.Number() : 0;
+  if (!(seconds > 0 && seconds <= kMaxTimeoutSeconds)) timeout.Reject("seconds above 0, at most 86400");
+  return seconds;
+}
+
 std::vector<int64_t> ParseSteps(const JsonValue& root, std::string_view key, const Case& spec) {
   std::vector<int64_t> steps;
   const auto array = root.Find(key);
@@ -434,16 +451,14 @@ Case ParseCase(std::string_view json, std::string_view where) {
   spec.model = ParseModel(root);
   CheckOptimizer(root, spec.model);
   spec.config = ParseRunConfig(root.At("config"), spec.model.width());
+  DemandParameters(root, spec);
   spec.seed = root.At("seed").UInt64();
   // A run of family exact starts at step 0, or resumes.
   if (const auto first = root.Find("first_step")) {
     spec.first_step = first->Int(0, spec.model.is_exact() ? 0 : kMaxFirstStep);
   }
   spec.steps = root.At("steps").Int(1, kMaxSteps);
-  spec.timeout_s = root.At("timeout_s").Number();
-  if (!(spec.timeout_s > 0 && spec.timeout_s <= kMaxTimeoutSeconds)) {
-    root.At("timeout_s").Reject("seconds above 0, at most 86400");
-  }
+  spec.timeout_s = ParseTimeout(root.At("timeout_s"));
   spec.dump_steps = ParseSteps(root, "dump_steps", spec);
   spec.save_steps = ParseSteps(root, "save_steps", spec);
   if (const auto resume = root.Find("resume")) spec.resume = resume->Bool();

@@ -315,7 +315,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
       {"\"family\": \"exact\"", "\"family\": \"gpt3\"", "case.json: family is \"gpt3\"; allowed: exact, gpt2, llama"},
       {"\"steps\": 2", "\"steps\": 0", "case.json: steps is 0; allowed: an integer from 1 to 1000000"},
       {"\"steps\": 2", "\"stps\": 2", "case.json: unknown key \"stps\"; did you mean \"steps\"?"},
-      {"\"steps\": 2, ", "", "case.json: key \"steps\" is missing"},
+      {"\"steps\": 2, ", "", "case.json: steps is missing; allowed: an integer from 1 to 1000000"},
       {"\"seed\": 18446744073709551610", "\"seed\": -1",
        "case.json: seed is -1; allowed: an integer from 0 to 18446744073709551615"},
       {"\"timeout_s\": 2.5", "\"timeout_s\": 0", "case.json: timeout_s is 0; allowed: seconds above 0, at most 86400"},
@@ -323,7 +323,12 @@ TEST(Case, NamesEachFieldThatIsWrong) {
        "case.json: timeout_s is -1; allowed: seconds above 0, at most 86400"},
       {"\"timeout_s\": 2.5", "\"timeout_s\": 86400.5",
        "case.json: timeout_s is 86400.5; allowed: seconds above 0, at most 86400"},
-      {"\"timeout_s\": 2.5", "\"timeout_s\": \"2\"", "case.json: timeout_s is \"2\"; allowed: a number"},
+      {"\"timeout_s\": 2.5", "\"timeout_s\": \"2\"",
+       "case.json: timeout_s is \"2\"; allowed: seconds above 0, at most 86400"},
+      {", \"timeout_s\": 2.5", "", "case.json: timeout_s is missing; allowed: seconds above 0, at most 86400"},
+      {"\"family\": \"exact\",", "", "case.json: family is missing; allowed: exact, gpt2, llama"},
+      {"\"seed\": 18446744073709551610, ", "",
+       "case.json: seed is missing; allowed: an integer from 0 to 18446744073709551615"},
       {"[0, 1]", "[0, 2]", "case.json: dump_steps[1] is 2; allowed: an integer from 0 to 1"},
       {"[0, 1]", "[-1, 1]", "case.json: dump_steps[0] is -1; allowed: an integer from 0 to 1"},
       {"[0, 1]", "3", "case.json: dump_steps is 3; allowed: an array"},
@@ -332,7 +337,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
       {"\"hidden\": 7", "\"hidden\": 0", "model.hidden is 0; allowed: an integer from 1 to 1048576"},
       {"\"hidden\": 7", "\"hidden\": 7.5", "case.json: model.hidden is 7.5; allowed: an integer"},
       {"\"hidden\": 7", "\"hiden\": 7", "case.json: model: unknown key \"hiden\"; did you mean \"hidden\"?"},
-      {"\"hidden\": 7, ", "", "case.json: model: key \"hidden\" is missing"},
+      {"\"hidden\": 7, ", "", "case.json: model.hidden is missing; allowed: an integer"},
       {"\"dropout\": false", "\"dropout\": 0.1", "case.json: model.dropout is 0.1; allowed: true or false"},
       {"\"train_batch_size\": 3", "\"train_batch_size\": 4",
        "case.json: config: train_batch_size must be train_micro_batch_size_per_gpu x gradient_accumulation_steps x "
@@ -344,7 +349,7 @@ TEST(Case, NamesEachFieldThatIsWrong) {
        "case.json: perturbation.tensor is \"pos.weigth\"; allowed: a parameter's name"},
       {"\"tensor\": \"pos.weight\"", "\"tensor\": \"layers.1.attn.q\"",
        "case.json: perturbation.tensor is \"layers.1.attn.q\"; allowed: a parameter's name"},
-      {"\"tensor\": \"pos.weight\", ", "", "case.json: perturbation: key \"tensor\" is missing"},
+      {"\"tensor\": \"pos.weight\", ", "", "case.json: perturbation.tensor is missing; allowed: a string"},
       {"\"index\": 29", "\"index\": 30", "case.json: perturbation.index is 30; allowed: an integer from 0 to 29"},
       {"\"index\": 29", "\"index\": -1", "case.json: perturbation.index is -1; allowed: an integer, at least 0"},
       {"\"step\": 1", "\"step\": 2", "case.json: perturbation.step is 2; allowed: an integer from 0 to 1"},
@@ -404,6 +409,25 @@ TEST(Case, ResolvesSizesOfItsConfigFromItsModel) {
   EXPECT_EQ(ParseCase(ToJson(parsed), "case.json"), parsed);
 }
 
+// What such an entry sets would be lost without a word.
+TEST(Case, RefusesAGroupThatNoParameterBelongsTo) {
+  const auto message = [](const std::vector<std::string>& patterns) {
+    Case spec = LlamaData().spec;
+    for (const std::string& pattern : patterns) spec.config.groups.push_back({pattern, 0.5, std::nullopt});
+    try {
+      ParseCase(ToJson(spec), "case.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const std::string allowed = "; allowed: a pattern that fits a parameter of the model which no entry before it fits";
+  EXPECT_EQ(message({"layers.0.*", "norm.weight", "[!l]*"}), "nothing") << "one that is frozen belongs to a group too";
+  EXPECT_EQ(message({"layers.1.*"}), "case.json: config.param_groups[0].match is \"layers.1.*\"" + allowed);
+  EXPECT_EQ(message({"embed.*", "bias"}), "case.json: config.param_groups[1].match is \"bias\"" + allowed);
+  EXPECT_EQ(message({"*", "embed.*"}), "case.json: config.param_groups[1].match is \"embed.*\"" + allowed);
+}
+
 TEST(Case, KeepsTheHintsOfItsConfig) {
   Case spec = Data().spec;
   spec.config.hints = {{"wall_clock_breakdown", "true"}, {"zero_optimization.sub_group_size", "7"}};
@@ -421,18 +445,18 @@ TEST(ReadCase, NamesAMissingFile) {
 
 TEST(ReadCase, NamesTheFileAndTheTensorThatIsMissing) {
   EXPECT_EQ(MessageAfter("weights.safetensors", [](auto& file) { file.tensors.erase(file.tensors.begin() + 1); }),
-            "weights.safetensors: tensor \"pos.weight\" is missing");
+            "weights.safetensors: tensor \"pos.weight\" is missing; allowed: F32 [5, 6]");
   EXPECT_EQ(MessageAfter("state.safetensors",
                          [](auto& file) {
                            file.tensors.erase(std::find_if(file.tensors.begin(), file.tensors.end(), [](auto& tensor) {
                              return tensor.name == "moment/pos.weight";
                            }));
                          }),
-            "state.safetensors: tensor \"moment/pos.weight\" is missing");
+            "state.safetensors: tensor \"moment/pos.weight\" is missing; allowed: I64 [5, 6]");
   EXPECT_EQ(MessageAfter("batches.safetensors", [](auto& file) { file.tensors.pop_back(); }),
-            "batches.safetensors: tensor \"loss_weights\" is missing");
+            "batches.safetensors: tensor \"loss_weights\" is missing; allowed: I32 [2, 3, 5]");
   EXPECT_EQ(MessageAfter("batches.safetensors", [](auto& file) { file.tensors.erase(file.tensors.begin()); }),
-            "batches.safetensors: tensor \"tokens\" is missing");
+            "batches.safetensors: tensor \"tokens\" is missing; allowed: I32 [steps, B, T]");
 }
 
 TEST(ReadCase, RefusesTensorsThatBelongToNoParameter) {
@@ -508,9 +532,43 @@ TEST(ReadCase, NamesTheElementThatIsOutOfRange) {
 
 TEST(ReadCase, DemandsStepZeroOfTheState) {
   EXPECT_EQ(MessageAfter("state.safetensors", [](auto& file) { file.metadata.clear(); }),
-            "state.safetensors: metadata step is missing; allowed: a count in decimal digits");
+            "state.safetensors: metadata step is missing; allowed: a count from 0 to 1099511627776 in decimal digits");
   EXPECT_EQ(MessageAfter("state.safetensors", [](auto& file) { file.metadata["step"] = "1"; }),
             "state.safetensors: metadata step is \"1\"; allowed: \"0\", as first_step says");
+}
+
+// One more can be counted without leaving int64, however many steps follow.
+TEST(ReadCase, DemandsCountsAndNormsOfTheStateThatARunCanGoOnFrom) {
+  const auto message = [](const std::string& key, const std::string& value) {
+    const TemporaryFolder folder;
+    CaseData data = LlamaData();
+    data.spec.config.adaptive_clipping.kind = AdaptiveClipping::Kind::kHistory;
+    WriteCase(folder.path(), data);
+    TensorFile state = ReadTensorFile(folder / "state.safetensors");
+    state.metadata[key] = value;
+    WriteTensorFile(folder / "state.safetensors", state);
+    try {
+      ReadCase(folder.path());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  for (const std::string key : {"updates", "norm_count"}) {
+    EXPECT_EQ(message(key, "1099511627776"), "nothing");
+    for (const std::string value : {"1099511627777", "9223372036854775807", "9223372036854775808", "-1", "1.5", ""}) {
+      EXPECT_EQ(message(key, value), "state.safetensors: metadata " + key + " is \"" + value +
+                                         "\"; allowed: a count from 0 to 1099511627776 in decimal digits");
+    }
+  }
+  EXPECT_EQ(message("norm_mean", "1e50"), "nothing");
+  EXPECT_EQ(message("norm_mean", "1e51"),
+            "state.safetensors: metadata norm_mean is \"1e51\"; allowed: a number from 0 to 1e50");
+  EXPECT_EQ(message("norm_variance", "1e100"), "nothing");
+  for (const std::string value : {"1e101", "-1", "nan", "inf"}) {
+    EXPECT_EQ(message("norm_variance", value),
+              "state.safetensors: metadata norm_variance is \"" + value + "\"; allowed: a number from 0 to 1e100");
+  }
 }
 
 TEST(ReadCase, DemandsBatchesOfTheSizesThatTheCaseStates) {

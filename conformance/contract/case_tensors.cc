@@ -22,7 +22,8 @@ const HostTensor& DemandTensor(const TensorFile& file, const std::string& name, 
   const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
                                   [&](const HostTensor& tensor) { return tensor.name == name; });
   const std::string prefix = std::string(file_name) + ": tensor " + JsonQuote(name);
-  if (found == file.tensors.end()) Fail(ErrorCode::kInvalidArgument, prefix + " is missing");
+  if (found == file.tensors.end())
+    Fail(ErrorCode::kInvalidArgument, prefix + " is missing; allowed: " + Shown(dtype, shape));
   if (found->dtype != dtype || found->shape != shape) {
     Fail(ErrorCode::kInvalidArgument,
          prefix + " is " + Shown(found->dtype, found->shape) + "; allowed: " + Shown(dtype, shape));

@@ -14,6 +14,14 @@ constexpr std::string_view kAutoKeys[] = {
     "train_batch_size",   "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
     "reduce_bucket_size", "stage3_prefetch_bucket_size",    "stage3_param_persistence_threshold"};
 
+// A number that is missing, or of another type, is told the same as one out of range.
+double Number(const JsonValue& value, bool (*is_allowed)(double), std::string_view allowed) {
+  if (!value.IsNumber() || !is_allowed(value.Number())) value.Reject(allowed);
+  return value.Number();
+}
+
+bool IsPositive(double number) { return number >= 1e-30 && number < 1e30; }
+
 }  // namespace
 
 void CheckKeys(const JsonValue& object, std::span<const std::string_view> built, std::string_view path) {
@@ -35,19 +43,17 @@ void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
 
 bool IsAuto(const JsonValue& value) { return value.IsString() && value.String() == "auto"; }
 
-double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed) {
-  const double number = value.Number();
-  if (!(number >= min && number < max)) value.Reject(allowed);
-  return number;
+double Positive(const JsonValue& value) { return Number(value, IsPositive, "a number from 1e-30 to below 1e30"); }
+
+double NotNegative(const JsonValue& value) {
+  return Number(
+      value, [](double number) { return number == 0 || IsPositive(number); },
+      "0, or a number from 1e-30 to below 1e30");
 }
 
-double NotNegative(const JsonValue& value) { return NumberIn(value, 0, 1e30, "a number of at least 0 and below 1e30"); }
-
-double Positive(const JsonValue& value) {
-  constexpr double kSmallest = 5e-324;
-  return NumberIn(value, kSmallest, 1e30, "a number of more than 0 and below 1e30");
+double Share(const JsonValue& value) {
+  return Number(
+      value, [](double number) { return number >= 0 && number <= 0.9999999; }, "a number from 0 to 0.9999999");
 }
-
-double Share(const JsonValue& value) { return NumberIn(value, 0, 1, "a number in [0, 1)"); }
 
 }  // namespace plumbline::contract

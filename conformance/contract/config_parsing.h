@@ -19,11 +19,10 @@ void CheckKeys(const JsonValue& object, std::span<const std::string_view> built,
 
 bool IsAuto(const JsonValue& value);
 
-// A number in [min, max); `allowed` says so in words.
-double NumberIn(const JsonValue& value, double min, double max, std::string_view allowed);
-
-double NotNegative(const JsonValue& value);  // and below 1e30
-double Positive(const JsonValue& value);     // more than 0 and below 1e30
-double Share(const JsonValue& value);        // in [0, 1)
+// Real numbers that every engine can hold in fp32: neither they nor their inverses become 0, subnormal or Inf there
+// (its normal numbers go from 1.2e-38 to 3.4e38), and no share becomes 1, whose difference from 1 is divided by.
+double Positive(const JsonValue& value);     // from 1e-30 to below 1e30
+double NotNegative(const JsonValue& value);  // or 0
+double Share(const JsonValue& value);        // from 0 to 0.9999999
 
 }  // namespace plumbline::contract

@@ -67,7 +67,7 @@ Samples SamplesOf(const std::string& text) {
   if (text == "an object") samples.taken = {"{}"};
   if (text == "true or false") samples.taken = {"true", "false"};
   if (text.starts_with("an integer from ")) samples.taken = {"1", "5e3", "1099511627776"};
-  if (text.starts_with("a number of at least 0")) samples.taken = {"0", "0.5"};
+  if (text.starts_with("0, or a number from ")) samples.taken = {"0", "0.5"};
   if (text.ends_with(", or `null`")) samples.taken.push_back("null");
   if (text.starts_with("debug, ")) samples.taken = {"\"debug\"", "\"critical\""};
   return samples;

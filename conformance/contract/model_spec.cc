@@ -15,6 +15,16 @@ constexpr int64_t kMaxSize = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 4096;
 // Integers up to 2^24 are exact in fp32; folds of larger bounds could not be.
 constexpr int64_t kMaxBound = int64_t{1} << 16;
+
+// Real numbers stay where an engine that computes in fp32 is as good as one in fp64.
+//   dropout: 1 / (1 - p) keeps five digits of a p that is rounded.
+//   norm_epsilon: where a row is zero, backward has the cube of 1 / sqrt(epsilon), 1e30 at most.
+//   initializer_range: a gradient is a product of up to seven weights, 1e-35 at least.
+//   rope_theta: no angle is larger than its position, and none is lost beside 1.
+constexpr double kMaxDropout = 0.99;
+constexpr double kMinNormEpsilon = 1e-20;
+constexpr double kMinInitializerRange = 1e-5;
+constexpr double kMinRopeTheta = 1;
 constexpr double kMaxRopeTheta = 1e9;
 
 void DemandRange(const char* field, int64_t value, int64_t min, int64_t max) {
@@ -160,10 +170,11 @@ void ValidateReal(const RealSpec& spec) {
   DemandRange("hidden", spec.hidden, 1, kMaxSize);
   DemandRange("vocab", spec.vocab, 2, kMaxSize);
   DemandDivides("width", spec.width, "heads", spec.heads);
-  DemandNumber("dropout", spec.dropout, spec.dropout >= 0 && spec.dropout < 1, "in [0, 1)");
-  DemandNumber("norm_epsilon", spec.norm_epsilon, spec.norm_epsilon > 0 && spec.norm_epsilon < 1, "in (0, 1)");
-  DemandNumber("initializer_range", spec.initializer_range, spec.initializer_range > 0 && spec.initializer_range < 1,
-               "in (0, 1)");
+  DemandNumber("dropout", spec.dropout, spec.dropout >= 0 && spec.dropout <= kMaxDropout, "from 0 to 0.99");
+  DemandNumber("norm_epsilon", spec.norm_epsilon, spec.norm_epsilon >= kMinNormEpsilon && spec.norm_epsilon < 1,
+               "from 1e-20 to below 1");
+  DemandNumber("initializer_range", spec.initializer_range,
+               spec.initializer_range >= kMinInitializerRange && spec.initializer_range < 1, "from 1e-5 to below 1");
 }
 
 void ValidateFrozen(const std::vector<std::string>& frozen, const std::vector<ParameterSpec>& parameters) {
@@ -189,7 +200,8 @@ void ValidateLlama(const LlamaSpec& spec) {
                                           "; allowed: a multiple of twice model.heads = " + std::to_string(spec.heads) +
                                           ", as positions turn pairs of channels");
   }
-  DemandNumber("rope_theta", spec.rope_theta, spec.rope_theta > 0 && spec.rope_theta <= kMaxRopeTheta, "in (0, 1e9]");
+  DemandNumber("rope_theta", spec.rope_theta, spec.rope_theta >= kMinRopeTheta && spec.rope_theta <= kMaxRopeTheta,
+               "from 1 to 1e9");
 }
 
 constexpr const char* kWrongFamily = "a model is asked for what its family has";

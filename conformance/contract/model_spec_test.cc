@@ -198,15 +198,19 @@ TEST(Validate, NamesWhatIsWrongWithAGpt2) {
   EXPECT_EQ(message(spec), "model.width is 6; allowed: a multiple of model.heads = 4");
   spec = SmallGpt2();
   spec.dropout = 1;
-  EXPECT_EQ(message(spec), "model.dropout is 1; allowed: a number in [0, 1)");
+  EXPECT_EQ(message(spec), "model.dropout is 1; allowed: a number from 0 to 0.99");
   spec = SmallGpt2();
-  for (const auto& [epsilon, shown] : {std::pair(0.0, "0"), {-1e-9, "-1e-09"}, {1.0, "1"}}) {
+  for (const auto& [epsilon, shown] :
+       {std::pair(0.0, "0"), {-1e-9, "-1e-09"}, {1e-300, "1e-300"}, {9e-21, "9e-21"}, {1.0, "1"}}) {
     spec.norm_epsilon = epsilon;
-    EXPECT_EQ(message(spec), "model.norm_epsilon is " + std::string(shown) + "; allowed: a number in (0, 1)");
+    EXPECT_EQ(message(spec),
+              "model.norm_epsilon is " + std::string(shown) + "; allowed: a number from 1e-20 to below 1");
   }
   spec = SmallGpt2();
   spec.initializer_range = 1;
-  EXPECT_EQ(message(spec), "model.initializer_range is 1; allowed: a number in (0, 1)");
+  EXPECT_EQ(message(spec), "model.initializer_range is 1; allowed: a number from 1e-5 to below 1");
+  spec.initializer_range = 1e-300;
+  EXPECT_EQ(message(spec), "model.initializer_range is 1e-300; allowed: a number from 1e-5 to below 1");
   spec = SmallGpt2();
   spec.frozen = {"pos.wieght"};
   EXPECT_EQ(message(spec), "model.frozen names \"pos.wieght\"; allowed: each parameter of the model, once");
@@ -282,9 +286,10 @@ TEST(Validate, NamesWhatIsWrongWithALlama) {
   EXPECT_EQ(message(spec),
             "model.width is 30; allowed: a multiple of twice model.heads = 6, as positions turn pairs of channels");
   spec = SmallLlama();
-  for (const auto& [theta, shown] : {std::pair(0.0, "0"), {-1.0, "-1"}, {2e9, "2e+09"}}) {
+  for (const auto& [theta, shown] :
+       {std::pair(0.0, "0"), {-1.0, "-1"}, {1e-300, "1e-300"}, {0.99, "0.99"}, {2e9, "2e+09"}}) {
     spec.rope_theta = theta;
-    EXPECT_EQ(message(spec), "model.rope_theta is " + std::string(shown) + "; allowed: a number in (0, 1e9]");
+    EXPECT_EQ(message(spec), "model.rope_theta is " + std::string(shown) + "; allowed: a number from 1 to 1e9");
   }
   spec = SmallLlama();
   spec.hidden = 0;

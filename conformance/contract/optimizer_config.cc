@@ -2,11 +2,13 @@
 #include "conformance/contract/optimizer_config.h"
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "conformance/contract/config_parsing.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/group_pattern.h"
 
 namespace plumbline::contract {
 namespace {
@@ -16,7 +18,7 @@ void Take(const JsonValue& params, std::string_view key, double (*rule)(const Js
 }
 
 BetaPair ParseBetas(const JsonValue& betas) {
-  if (betas.Size() != 2) betas.Reject("two numbers in [0, 1)");
+  if (betas.Size() != 2) betas.Reject("two numbers from 0 to 0.9999999");
   return {Share(betas[0]), Share(betas[1])};
 }
 
@@ -58,17 +60,24 @@ void ParseLion(const JsonValue& params, OptimizerParams& parsed) {
   TakeBetas(params, parsed);
 }
 
+// Of LAMB. The key that is blamed is one that is there.
+void ParseCoefficients(const JsonValue& params, OptimizerParams& parsed) {
+  const auto max = params.Find("max_coeff"), min = params.Find("min_coeff");
+  if (max) parsed.max_coeff = NotNegative(*max);
+  if (min) parsed.min_coeff = NotNegative(*min);
+  if (parsed.min_coeff <= parsed.max_coeff) return;
+  const std::string largest = max ? "max_coeff, " : "max_coeff, by default ";
+  if (min) min->Reject("at most " + largest + JsonNumber(parsed.max_coeff));
+  params.At("max_coeff").Reject("at least min_coeff, by default " + JsonNumber(parsed.min_coeff));
+}
+
 void ParseLamb(const JsonValue& params, OptimizerParams& parsed) {
   CheckKeys(params, std::to_array<std::string_view>({"lr", "betas", "eps", "weight_decay", "max_coeff", "min_coeff"}),
             "optimizer.params");
   TakeRateAndDecay(params, parsed);
   TakeBetas(params, parsed);
   Take(params, "eps", NotNegative, parsed.eps);
-  Take(params, "max_coeff", NotNegative, parsed.max_coeff);
-  Take(params, "min_coeff", NotNegative, parsed.min_coeff);
-  if (parsed.min_coeff <= parsed.max_coeff) return;
-  Fail(ErrorCode::kInvalidArgument, params.Path() + ".min_coeff is " + JsonNumber(parsed.min_coeff) +
-                                        "; allowed: at most max_coeff, " + JsonNumber(parsed.max_coeff));
+  ParseCoefficients(params, parsed);
 }
 
 void ParseSgd(const JsonValue& params, OptimizerParams& parsed) {
@@ -148,7 +157,9 @@ void ParseGroups(const JsonValue& groups, RunConfig& config) {
     const JsonValue entry = groups[i];
     entry.AllowOnly({"match", "lr", "weight_decay", "betas", "clip"});
     ParameterGroup group;
-    group.match = entry.At("match").String();
+    const JsonValue match = entry.At("match");
+    if (!match.IsString() || !IsGroupPattern(match.String())) match.Reject(kGroupPatterns);
+    group.match = match.String();
     if (const auto lr = entry.Find("lr")) group.lr = NotNegative(*lr);
     if (const auto decay = entry.Find("weight_decay")) group.weight_decay = NotNegative(*decay);
     if (const auto betas = entry.Find("betas")) {

@@ -159,6 +159,26 @@ void ParseZero(const JsonValue& zero, std::optional<int64_t> width, RunConfig& c
   TakeElems(zero, "stage3_max_live_parameters", 0, config.max_live_elems);
 }
 
+// A schedule that sets one rate for all gives a group with a rate of its own the share that this has of the
+// optimizer's, of which there is none where that is 0.
+void DemandShares(const JsonValue& root, const RunConfig& config) {
+  switch (config.schedule.kind) {
+    case Schedule::Kind::kConstant:
+    case Schedule::Kind::kWarmupCosine:
+      return;
+    case Schedule::Kind::kWarmup:
+    case Schedule::Kind::kWarmupDecay:
+    case Schedule::Kind::kOneCycle:
+      break;
+  }
+  for (size_t i = 0; i < config.groups.size(); ++i) {
+    if (!config.groups[i].lr || config.params.lr > 0) continue;
+    root.At("param_groups")[i].At("lr").Reject(
+        "no lr of a group's own where optimizer.params.lr is 0 and scheduler.type is " +
+        root.At("scheduler").At("type").String());
+  }
+}
+
 // What only a real optimizer understands, or does not yet.
 void ParseReal(const JsonValue& root, RunConfig& config) {
   if (!IsModular(config.optimizer) && config.storage == DType::kF16) {
@@ -173,6 +193,7 @@ void ParseReal(const JsonValue& root, RunConfig& config) {
   }
   if (const auto groups = root.Find("param_groups")) ParseGroups(*groups, config);
   if (const auto scheduler = root.Find("scheduler")) config.schedule = ParseSchedule(*scheduler, config.params.lr);
+  DemandShares(root, config);
   if (const auto clipping = root.Find("gradient_clipping")) config.gradient_clipping = NotNegative(*clipping);
   if (const auto clipping = root.Find("adaptive_clipping")) ParseAdaptiveClipping(*clipping, config);
 }

@@ -245,8 +245,10 @@ TEST(RunConfig, NamesStorageTypesAsDescriptionsDo) {
 }
 
 TEST(RunConfig, DemandsAnOptimizerThatItKnows) {
-  EXPECT_EQ(Message(R"({"train_batch_size": 8})"), "config.json: key \"optimizer\" is missing");
-  EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {}})"), "config.json: optimizer: key \"type\" is missing");
+  EXPECT_EQ(Message(R"({"train_batch_size": 8})"), "config.json: optimizer is missing; allowed: an object");
+  EXPECT_EQ(
+      Message(R"({"train_batch_size": 8, "optimizer": {}})"),
+      "config.json: optimizer.type is missing; allowed: ModularMomentum, ModularSGD, AdamW, SGD, Adam, Lion, Lamb");
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": "ModularSGD"})"),
             R"(config.json: optimizer is "ModularSGD"; allowed: an object)");
   EXPECT_EQ(Message(R"({"train_batch_size": 8, "optimizer": {"type": "modularsgd"}})"),
@@ -424,7 +426,7 @@ TEST(RunConfig, PrefersTheUnknownKeyToTheUnbuiltOne) {
 TEST(RunConfig, BeginsMessagesWithThePathWhereItLies) {
   const JsonValue root = JsonValue::Parse(R"({"config": {"train_batch_size": 8}})", "case.json");
   EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseRunConfig(root.At("config")); }),
-            "case.json: config: key \"optimizer\" is missing");
+            "case.json: config.optimizer is missing; allowed: an object");
 }
 
 TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
@@ -527,7 +529,79 @@ TEST(ParseRunConfig, ReadsLionLambAndNesterov) {
   EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD", "params": {"nesterov": true}}})"),
             "config.json: optimizer.params.nesterov is true; allowed: false where momentum is 0");
   EXPECT_EQ(Message(R"({"train_batch_size": 1, "optimizer": {"type": "Lamb", "params": {"max_coeff": 0.001}}})"),
-            "config.json: optimizer.params.min_coeff is 0.01; allowed: at most max_coeff, 0.001");
+            "config.json: optimizer.params.max_coeff is 0.001; allowed: at least min_coeff, by default 0.01");
+}
+
+// The default is said where the other key is left out, and the key that is blamed is there.
+TEST(ParseRunConfig, BlamesACoefficientOfLambThatIsGiven) {
+  const auto message = [](const std::string& params) {
+    return Message(R"({"train_batch_size": 1, "optimizer": {"type": "Lamb", "params": {)" + params + "}}}");
+  };
+  EXPECT_EQ(message(R"("min_coeff": 20)"),
+            "config.json: optimizer.params.min_coeff is 20; allowed: at most max_coeff, by default 10");
+  EXPECT_EQ(message(R"("min_coeff": 3, "max_coeff": 2)"),
+            "config.json: optimizer.params.min_coeff is 3; allowed: at most max_coeff, 2");
+  EXPECT_EQ(message(R"("max_coeff": 0)"),
+            "config.json: optimizer.params.max_coeff is 0; allowed: at least min_coeff, by default 0.01");
+}
+
+TEST(ParseRunConfig, RefusesAGroupsRateWhereAScheduleHasNoRateThatItIsAShareOf) {
+  const auto json = [](const std::string& lr, const std::string& group, const std::string& scheduler) {
+    return R"({"train_batch_size": 1, "optimizer": {"type": "SGD", "params": {"lr": )" + lr +
+           R"(}}, "param_groups": [{"match": "a"}, {"match": "b")" + group + "}]" + scheduler + "}";
+  };
+  const auto type = [](const std::string& name, const std::string& params) {
+    return R"(, "scheduler": {"type": ")" + name + R"(", "params": {)" + params + "}}";
+  };
+  const std::string cosine = type("WarmupCosineLR", R"("total_num_steps": 9)");
+  for (const auto& [name, params] : {std::pair("WarmupLR", R"("warmup_max_lr": 1)"),
+                                     {"WarmupDecayLR", R"("total_num_steps": 9)"},
+                                     {"OneCycle", R"("cycle_min_lr": 1, "cycle_max_lr": 2)"}}) {
+    for (const char* lr : {"0", "1"}) {
+      EXPECT_EQ(Message(json("0", R"(, "lr": )" + std::string(lr), type(name, params))),
+                "config.json: param_groups[1].lr is " + std::string(lr) +
+                    "; allowed: no lr of a group's own where optimizer.params.lr is 0 and scheduler.type is " + name);
+    }
+    EXPECT_EQ(Parse(json("0", "", type(name, params))).params.lr, 0);
+    EXPECT_EQ(Parse(json("1", R"(, "lr": 0)", type(name, params))).groups[1].lr, 0);
+  }
+  EXPECT_EQ(Parse(json("0", R"(, "lr": 1)", "")).groups[1].lr, 1);
+  EXPECT_EQ(Parse(json("0", R"(, "lr": 1)", cosine)).groups[1].lr, 1);
+}
+
+TEST(ParseRunConfig, RefusesAPatternOfAGroupThatIsBrokenOrMissing) {
+  const auto message = [](const std::string& group) {
+    return Message(R"({"train_batch_size": 1, "optimizer": {"type": "SGD"}, "param_groups": [{)" + group + "}]}");
+  };
+  const std::string allowed =
+      "; allowed: a pattern of letters, digits, '.', '_', '*', '?' and sets of them, [0-3x] or [!0-3x]";
+  EXPECT_EQ(message(R"("match": "[")"), R"(config.json: param_groups[0].match is "[")" + allowed);
+  EXPECT_EQ(message(R"("match": "layers.[0.*")"), R"(config.json: param_groups[0].match is "layers.[0.*")" + allowed);
+  EXPECT_EQ(message(R"("match": 1)"), "config.json: param_groups[0].match is 1" + allowed);
+  EXPECT_EQ(message(R"("lr": 1)"), "config.json: param_groups[0].match is missing" + allowed);
+}
+
+// Real numbers that fp32 would take for 0, 1 or Inf, wherever they stand.
+TEST(ParseRunConfig, RefusesNumbersThatFp32DoesNotHold) {
+  const std::string numbers = "; allowed: 0, or a number from 1e-30 to below 1e30";
+  const std::string positive = "; allowed: a number from 1e-30 to below 1e30";
+  const std::string shares = "; allowed: a number from 0 to 0.9999999";
+  const auto with = [](const std::string& params, const std::string& more) {
+    return Message(R"({"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {)" + params + "}}" + more +
+                   "}");
+  };
+  EXPECT_EQ(with(R"("eps": 1e-300)", ""), "config.json: optimizer.params.eps is 1e-300" + numbers);
+  EXPECT_EQ(with(R"("weight_decay": 1e-40)", ""), "config.json: optimizer.params.weight_decay is 1e-40" + numbers);
+  EXPECT_EQ(with(R"("betas": [0.9, 0.99999999])", ""), "config.json: optimizer.params.betas[1] is 0.99999999" + shares);
+  EXPECT_EQ(with("", R"(, "gradient_clipping": 1e-300)"), "config.json: gradient_clipping is 1e-300" + numbers);
+  EXPECT_EQ(with("", R"(, "adaptive_clipping": {"type": "unit", "eps": 1e-300})"),
+            "config.json: adaptive_clipping.eps is 1e-300" + positive);
+  EXPECT_EQ(with("", R"(, "adaptive_clipping": {"type": "unit", "ratio": 0})"),
+            "config.json: adaptive_clipping.ratio is 0" + positive);
+  EXPECT_EQ(with("", R"(, "scheduler": {"type": "OneCycle", "params": {"cycle_max_lr": 1}})"),
+            "config.json: scheduler.params.cycle_min_lr is missing" + numbers);
+  EXPECT_EQ(ParseOptimizer(R"({"type": "AdamW", "params": {"eps": 0, "betas": [0, 0.9999999], "lr": 1e-30}})").params,
+            (OptimizerParams{1e-30, 0, 0.9999999, 0, 0.01, 0}));
 }
 
 TEST(ParseRunConfig, ReadsBetasAndExemptionsOfGroups) {
@@ -562,10 +636,11 @@ TEST(ParseRunConfig, ReadsAdaptiveClipping) {
 }
 
 TEST(ParseRunConfig, SaysBothEndsOfTheRangeOfARate) {
-  for (const char* lr : {"-0.5", "1e+30"}) {
+  for (const char* lr : {"-0.5", "1e+30", "1e-300", "9.9e-31"}) {
     EXPECT_EQ(
         Message(R"({"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": )" + std::string(lr) + "}}}"),
-        "config.json: optimizer.params.lr is " + std::string(lr) + "; allowed: a number of at least 0 and below 1e30");
+        "config.json: optimizer.params.lr is " + std::string(lr) +
+            "; allowed: 0, or a number from 1e-30 to below 1e30");
   }
   EXPECT_EQ(Parse(R"({"train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"lr": 9.9e29}}})").params.lr,
             9.9e29);

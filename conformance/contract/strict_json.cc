@@ -149,9 +149,11 @@ std::optional<JsonValue> JsonValue::Find(std::string_view key) const {
 }
 
 JsonValue JsonValue::At(std::string_view key) const {
-  std::optional<JsonValue> value = Find(key);
-  if (!value) Fail(ErrorCode::kInvalidArgument, Path() + ": key \"" + std::string(key) + "\" is missing");
-  return *value;
+  // A missing value has a path and no type: whatever it is read as refuses it, and says what is allowed.
+  static const Node kMissing(Node::value_t::discarded);
+  if (std::optional<JsonValue> value = Find(key)) return *std::move(value);
+  return JsonValue(document_, &kMissing,
+                   std::make_shared<PathNode>(PathNode{path_, PathNode::Kind::kKey, std::string(key)}));
 }
 
 std::vector<std::string> JsonValue::Keys() const {
@@ -264,6 +266,7 @@ size_t JsonValue::OneOf(std::span<const std::string_view> allowed) const {
 }
 
 bool JsonValue::IsString() const { return AsNode(node_).is_string(); }
+bool JsonValue::IsNumber() const { return AsNode(node_).is_number(); }
 bool JsonValue::IsNull() const { return AsNode(node_).is_null(); }
 bool JsonValue::IsObject() const { return AsNode(node_).is_object(); }
 bool JsonValue::Equals(std::string_view json) const { return AsNode(node_) == Node::parse(json); }
@@ -284,7 +287,8 @@ std::string JsonValue::Path() const {
 std::string JsonValue::Shown() const { return ShownNode(AsNode(node_)); }
 
 void JsonValue::Reject(std::string_view allowed) const {
-  Fail(ErrorCode::kInvalidArgument, Path() + " is " + Shown() + "; allowed: " + std::string(allowed));
+  const std::string value = AsNode(node_).is_discarded() ? "missing" : Shown();
+  Fail(ErrorCode::kInvalidArgument, Path() + " is " + value + "; allowed: " + std::string(allowed));
 }
 
 std::string JsonQuote(std::string_view text) {

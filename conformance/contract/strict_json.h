@@ -23,7 +23,8 @@ class JsonValue {
   // `where` begins each message, usually the file's name.
   static JsonValue Parse(std::string_view text, std::string_view where, Comments comments = Comments::kForbidden);
 
-  // Objects. At() demands the key; Find() does not. AllowOnly() rejects other keys and names the nearest allowed one,
+  // Objects. Of a key that is not there At() gives a value that is refused as missing where it is read, so that the
+  // message says what is allowed; Find() gives none. AllowOnly() rejects other keys and names the nearest allowed one,
   // or all of them. also_known: let pass and suggested too, but not called allowed; the caller has words of its own for
   // them.
   JsonValue At(std::string_view key) const;
@@ -53,6 +54,7 @@ class JsonValue {
   size_t OneOf(std::initializer_list<std::string_view> allowed) const;
 
   bool IsString() const;
+  bool IsNumber() const;
   bool IsObject() const;
   bool IsNull() const;
   // Whether it is the value of this JSON text; numbers are compared as numbers, so 1.0 is 1.
@@ -62,7 +64,7 @@ class JsonValue {
   std::string Path() const;
   // JSON text for messages: at most some sixty bytes of it.
   std::string Shown() const;
-  // Throws InvalidArgument "PATH is VALUE; allowed: ALLOWED".
+  // Throws InvalidArgument "PATH is VALUE; allowed: ALLOWED", or "PATH is missing; allowed: ALLOWED".
   [[noreturn]] void Reject(std::string_view allowed) const;
 
  private:

@@ -64,8 +64,23 @@ TEST(StrictJson, NamesPathValueAndWhatIsAllowed) {
       {[&](auto& root) { field(root).Size(); }, R"(case.json: model.width[1].x is "wide"; allowed: an array)"},
       {[&](auto& root) { root.At("model").At("width")[2]; },
        R"(case.json: model.width is [1,{"x":"wide"}]; allowed: an array of at least 3 elements)"},
-      {[&](auto& root) { root.At("depth"); }, R"(case.json: key "depth" is missing)"},
-      {[&](auto& root) { root.At("model").At("depth"); }, R"(case.json: model: key "depth" is missing)"},
+      {[&](auto& root) { root.At("depth").Int(1); }, "case.json: depth is missing; allowed: an integer, at least 1"},
+      {[&](auto& root) { root.At("depth").Count(1, 4); },
+       "case.json: depth is missing; allowed: an integer from 1 to 4"},
+      {[&](auto& root) { root.At("model").At("depth").Bool(); },
+       "case.json: model.depth is missing; allowed: true or false"},
+      {[&](auto& root) { root.At("depth").UInt64(); },
+       "case.json: depth is missing; allowed: an integer from 0 to 18446744073709551615"},
+      {[&](auto& root) { root.At("depth").Number(); }, "case.json: depth is missing; allowed: a number"},
+      {[&](auto& root) { root.At("depth").String(); }, "case.json: depth is missing; allowed: a string"},
+      {[&](auto& root) {
+         root.At("depth").OneOf({"a", "b"});
+       },
+       "case.json: depth is missing; allowed: a, b"},
+      {[&](auto& root) { root.At("depth").Size(); }, "case.json: depth is missing; allowed: an array"},
+      {[&](auto& root) { root.At("depth")[0]; }, "case.json: depth is missing; allowed: an array"},
+      {[&](auto& root) { root.At("depth").Keys(); }, "case.json: depth is missing; allowed: an object"},
+      {[&](auto& root) { root.At("depth").At("more"); }, "case.json: depth is missing; allowed: an object"},
       {[&](auto& root) { root.Int(); },
        R"(case.json is {"model":{"n":null,"t":true,"width":[1,{"x":"wide"}]}}; allowed: an integer)"},
   };
@@ -84,9 +99,14 @@ TEST(StrictJson, ReadsWhatIsThere) {
   EXPECT_EQ(root.At("a")[3].OneOf({"w", "x"}), 1u);
   EXPECT_TRUE(root.At("a")[4].Bool());
   EXPECT_FALSE(root.Find("b").has_value());
+  const JsonValue missing = root.At("b");
+  EXPECT_FALSE(missing.IsNull() || missing.IsString() || missing.IsNumber() || missing.IsObject());
+  EXPECT_FALSE(missing.Equals("null"));
   EXPECT_TRUE(root.At("o").IsObject());
   EXPECT_FALSE(root.At("a").IsObject());
   EXPECT_TRUE(root.At("a")[3].IsString());
+  EXPECT_FALSE(root.At("a")[3].IsNumber());
+  EXPECT_TRUE(root.At("a")[2].IsNumber());
 }
 
 TEST(StrictJson, ValuesOutliveTheDocumentTheyCameFrom) {

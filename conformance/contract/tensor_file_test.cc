@@ -159,9 +159,9 @@ TEST(TensorFile, NamesTheFieldOfATensorThatIsWrong) {
   const struct {
     std::string fields, message;
   } kTable[] = {
-      {R"("shape":[1],"data_offsets":[0,4])", a + ": key \"dtype\" is missing"},
-      {R"("dtype":"F32","data_offsets":[0,4])", a + ": key \"shape\" is missing"},
-      {R"("dtype":"F32","shape":[1])", a + ": key \"data_offsets\" is missing"},
+      {R"("shape":[1],"data_offsets":[0,4])", a + ".dtype is missing; allowed: a string"},
+      {R"("dtype":"F32","data_offsets":[0,4])", a + ".shape is missing; allowed: an array"},
+      {R"("dtype":"F32","shape":[1])", a + ".data_offsets is missing; allowed: an array"},
       {R"("dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1)",
        a + ": unknown key \"x\"; allowed: dtype, shape, data_offsets"},
       {R"("dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4])",

@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kHashDigits = 16;
 constexpr uint64_t kMaxTraceBytes = uint64_t{256} << 20;
+constexpr int64_t kMaxElems = int64_t{1} << 40;  // of a parameter
+constexpr int64_t kMaxCount = int64_t{1} << 41;  // of norms: what a state may hold and what a run adds to it
 
 std::string Hex(uint64_t value) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -67,7 +69,7 @@ std::string RealJson(const RealStep& real) {
 
 NormHistory ParseNormHistory(const JsonValue& history) {
   if (history.Size() != 3) history.Reject("an array of 3 numbers");
-  return {history[0].Int(0), ParseNumberOrNull(history[1]), ParseNumberOrNull(history[2])};
+  return {history[0].Int(0, kMaxCount), ParseNumberOrNull(history[1]), ParseNumberOrNull(history[2])};
 }
 
 std::string CommJson(const StepRecord& record) {
@@ -112,8 +114,8 @@ std::vector<SliceDigest> ParseSlices(const JsonValue& array, bool with_sums) {
     if (entry.Size() != num_fields) entry.Reject("an array of " + std::to_string(num_fields) + " fields");
     SliceDigest slice;
     slice.tensor = entry[0].Name(kMaxNameBytes);
-    slice.begin = entry[1].Int(0, std::numeric_limits<int64_t>::max() - 1);
-    slice.end = entry[2].Int(slice.begin + 1);
+    slice.begin = entry[1].Int(0, kMaxElems - 1);
+    slice.end = entry[2].Int(slice.begin + 1, kMaxElems);
     slice.digest.hash = ParseHex(entry[3]);
     if (with_sums) {
       slice.digest.sum = entry[4].Int();
@@ -162,7 +164,7 @@ StepRecord ParseStep(const JsonValue& root, std::optional<int64_t> expected_step
   for (TensorKind kind : kTensorKinds) {
     const std::optional<JsonValue> array = root.Find(Name(kind));
     const bool optional = kind == TensorKind::kMoment || kind == TensorKind::kSecondMoment;
-    if (!array && !optional) root.At(Name(kind));
+    if (!array && !optional) root.At(Name(kind)).Size();
     if (array) record.of(kind) = ParseSlices(*array, kind == TensorKind::kGradient && !record.real);
   }
   ParseComm(root, record);

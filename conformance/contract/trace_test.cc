@@ -195,7 +195,7 @@ TEST(ParseTrace, NamesFileLineAndReason) {
       {kHeader + kHeader, "t:2: record is \"header\"; allowed: step, phase, end"},
       {kHeader + "\n", "t:2: is empty; a JSON value is expected"},
       {kHeader + "{\"record\": \"stop\"}\n", "t:2: record is \"stop\"; allowed: step, phase, end"},
-      {kHeader + "{}\n", "t:2: key \"record\" is missing"},
+      {kHeader + "{}\n", "t:2: record is missing; allowed: step, phase, end"},
       {kHeader + "[]\n", "t:2 is []; allowed: an object"},
       {kHeader + "garbage\n", "t:2: not valid JSON at line 1, column 1"},
       {kHeader + kStep0 + kStep0, "t:3: step is 0; allowed: an integer from 1 to 1"},
@@ -225,22 +225,25 @@ TEST(ParseTrace, NamesTheFieldOfAStepThatIsWrong) {
     std::string from, to, message;
   } kTable[] = {
       {"\"loss\": 2.5", "\"loss\": \"nan\"", "t:2: loss is \"nan\"; allowed: a number"},
-      {"\"loss\": 2.5, ", "", "t:2: key \"loss\" is missing"},
+      {"\"loss\": 2.5, ", "", "t:2: loss is missing; allowed: a number"},
       {"\"loss\": 2.5", "\"loss\": NaN", "t:2: not valid JSON at line 1, column 39"},
       {"\"tokens\": 8", "\"tokens\": -8", "t:2: tokens is -8; allowed: an integer, at least 0"},
       {"\"gradient\"", "\"gradients\"", "t:2: unknown key \"gradients\"; did you mean \"gradient\"?"},
-      {"\"master\": [[\"a\", 0, 4, \"0123456789abcdef\"]], ", "", "t:2: key \"master\" is missing"},
-      {", \"weight\": []", "", "t:2: key \"weight\" is missing"},
+      {"\"master\": [[\"a\", 0, 4, \"0123456789abcdef\"]], ", "", "t:2: master is missing; allowed: an array"},
+      {", \"weight\": []", "", "t:2: weight is missing; allowed: an array"},
       {"\"weight\": []", "\"weight\": {}", "t:2: weight is {}; allowed: an array"},
       {", 9]", "]", "t:2: gradient[0] is [\"a\",0,4,\"00000000000000ff\",-1,5]; allowed: an array of 7 fields"},
       {"abcdef\"]", "abcdef\", 1, 1, 1]",
        "t:2: master[0] is [\"a\",0,4,\"0123456789abcdef\",1,1,1]; allowed: an array of 4 fields"},
       {"[\"a\", 0, 4, \"0000", "[7, 0, 4, \"0000", "t:2: gradient[0][0] is 7; allowed: a string"},
       {"\"a\", 0, 4, \"0000", "\"a\", -1, 4, \"0000",
-       "t:2: gradient[0][1] is -1; allowed: an integer from 0 to 9223372036854775806"},
+       "t:2: gradient[0][1] is -1; allowed: an integer from 0 to 1099511627775"},
       {"\"a\", 0, 4, \"0000", "\"a\", 9223372036854775807, 4, \"0000",
-       "t:2: gradient[0][1] is 9223372036854775807; allowed: an integer from 0 to 9223372036854775806"},
-      {"\"a\", 0, 4, \"0000", "\"a\", 4, 4, \"0000", "t:2: gradient[0][2] is 4; allowed: an integer, at least 5"},
+       "t:2: gradient[0][1] is 9223372036854775807; allowed: an integer from 0 to 1099511627775"},
+      {"\"a\", 0, 4, \"0000", "\"a\", 0, 9223372036854775807, \"0000",
+       "t:2: gradient[0][2] is 9223372036854775807; allowed: an integer from 1 to 1099511627776"},
+      {"\"a\", 0, 4, \"0000", "\"a\", 4, 4, \"0000",
+       "t:2: gradient[0][2] is 4; allowed: an integer from 5 to 1099511627776"},
       {"\"00000000000000ff\"", "\"0ff\"", "t:2: gradient[0][3] is \"0ff\"; allowed: 16 hexadecimal digits"},
       {"\"00000000000000ff\"", "\"000000000000000ff\"",
        "t:2: gradient[0][3] is \"000000000000000ff\"; allowed: 16 hexadecimal digits"},
@@ -265,8 +268,9 @@ TEST(ParseTrace, NamesTheFieldOfAStepThatIsWrong) {
        "t:2: comm.all_reduce is [1]; allowed: [calls, bytes]"},
       {"\"weight\": []", "\"weight\": [], \"comm\": {\"all_reduce\": [1, -8]}, \"comm_sequence\": \"0000000000000000\"",
        "t:2: comm.all_reduce[1] is -8; allowed: an integer, at least 0"},
-      {"\"weight\": []", "\"weight\": [], \"comm\": {}", "t:2: key \"comm_sequence\" is missing"},
-      {"\"weight\": []", "\"weight\": [], \"comm_sequence\": \"0000000000000000\"", "t:2: key \"comm\" is missing"},
+      {"\"weight\": []", "\"weight\": [], \"comm\": {}", "t:2: comm_sequence is missing; allowed: a string"},
+      {"\"weight\": []", "\"weight\": [], \"comm_sequence\": \"0000000000000000\"",
+       "t:2: comm is missing; allowed: an object"},
       {"\"weight\": []", "\"weight\": [], \"comm\": {}, \"comm_sequence\": \"00\"",
        "t:2: comm_sequence is \"00\"; allowed: 16 hexadecimal digits"},
   };
@@ -300,6 +304,17 @@ TEST(ParseTrace, ReadsTheHistoryOfNormsToTheLastBit) {
   record.real = RealStep{{1e-3}, 2, false, NormHistory{7, 1.0 / 3, 1e-17 / 3}};
   TraceWriter(folder.path(), "x", 0, Config()).Step(record);
   EXPECT_EQ(ReadTrace(folder.path(), 0).steps.at(0).real->norm_history, record.real->norm_history);
+}
+
+TEST(ParseTrace, RefusesACountOfNormsThatNoRunCanReach) {
+  const TemporaryFolder folder;
+  StepRecord record;
+  record.real = RealStep{{1e-3}, 2, false, NormHistory{std::numeric_limits<int64_t>::max(), 1, 1}};
+  TraceWriter(folder.path(), "x", 0, Config()).Step(record);
+  const std::string message = ErrorMessage(ErrorCode::kInvalidArgument, [&] { ReadTrace(folder.path(), 0); });
+  EXPECT_NE(message.find("norm_history[0] is 9223372036854775807; allowed: an integer from 0 to 2199023255552"),
+            std::string::npos)
+      << message;
 }
 
 TEST(ParseTrace, AcceptsAnAbsentMomentAndReadsPhases) {
@@ -346,15 +361,16 @@ TEST(Certificate, NamesWhatIsWrong) {
   const struct {
     const char *json, *message;
   } kTable[] = {
-      {R"({"quantities": {}})", "c: key \"liveness\" is missing"},
-      {R"({"liveness": []})", "c: key \"quantities\" is missing"},
+      {R"({"quantities": {}})", "c: liveness is missing; allowed: an array"},
+      {R"({"liveness": []})", "c: quantities is missing; allowed: an object"},
       {R"({"quantities": {}, "liveness": [], "x": 1})", "c: unknown key \"x\"; allowed: quantities, liveness"},
       {R"({"quantities": {"stored": 3}, "liveness": []})", "c: quantities.stored is 3; allowed: an object"},
       {R"({"quantities": {"stored": {"max": "3", "where": ""}}, "liveness": []})",
        "c: quantities.stored.max is \"3\"; allowed: a number"},
-      {R"({"quantities": {"stored": {"max": 3}}, "liveness": []})", "c: quantities.stored: key \"where\" is missing"},
+      {R"({"quantities": {"stored": {"max": 3}}, "liveness": []})",
+       "c: quantities.stored.where is missing; allowed: a string"},
       {R"({"quantities": {}, "liveness": [{"tensor": "a", "nonzero_gradient_share": 1}]})",
-       "c: liveness[0]: key \"moving_weight_share\" is missing"},
+       "c: liveness[0].moving_weight_share is missing; allowed: a number"},
   };
   for (const auto& [json, message] : kTable) {
     EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [json = json] { ParseCertificate(json, "c"); }), message);

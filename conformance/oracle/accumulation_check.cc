@@ -39,12 +39,20 @@ std::string ShapeProblem(const contract::ModelSpec& model, Sights sights, const 
   return "";
 }
 
-// The first step in which the gradient of a tensor is not finite throughout, or -1.
-int64_t FirstNotFinite(Sights sights, size_t tensor) {
-  for (const StepSight& sight : sights) {
-    const std::vector<double>& values = Gradient(sight, tensor);
-    if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
-      return sight.step;
+bool IsFinite(const StepSight& sight, size_t tensor) {
+  const std::vector<double>& values = Gradient(sight, tensor);
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+bool IsFinite(Sights sights, size_t tensor) {
+  return std::all_of(sights.begin(), sights.end(), [&](const StepSight& sight) { return IsFinite(sight, tensor); });
+}
+
+// The first step in which the gradient of a tensor is not finite throughout and the plain engine's is, or -1. Where
+// that is not either, fp32 does not hold it.
+int64_t FirstLost(Sights plain, Sights candidate, size_t tensor) {
+  for (size_t s = 0; s < candidate.size(); ++s) {
+    if (!IsFinite(candidate[s], tensor) && IsFinite(plain[s], tensor)) return candidate[s].step;
   }
   return -1;
 }
@@ -146,14 +154,13 @@ RealResult CheckAccumulation(const contract::ModelSpec& model, Sights plain, Sig
   std::string nearest;
   for (const size_t tensor : tensors) {
     const std::string& name = parameters[tensor].name;
-    if (const int64_t step = FirstNotFinite(candidate, tensor); step >= 0) {
+    if (const int64_t step = FirstLost(plain, candidate, tensor); step >= 0) {
       Report(result, step, name, "is not finite");
-      continue;
     }
+    if (!IsFinite(candidate, tensor)) continue;
     const BitCount of_plain = CountBits(plain, tensor);
     const BitCount count = CountBits(candidate, tensor);
-    const bool is_shown =
-        FirstNotFinite(plain, tensor) < 0 && of_plain.not_zero > 0 && of_plain.share() <= kMostSumsInBf16;
+    const bool is_shown = IsFinite(plain, tensor) && of_plain.not_zero > 0 && of_plain.share() <= kMostSumsInBf16;
     if (!is_shown || !count.could_be_unlikely()) continue;
     ++num_judged;
     result.check.compared += count.not_zero;

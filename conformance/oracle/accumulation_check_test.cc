@@ -166,6 +166,9 @@ TEST(CheckAccumulation, RejectsWhatIsNotFiniteAndDoesNotJudgeByAPlainEngineThatI
     Steps plain = MakeSteps(Sum::kFp32, 4, 77);
     for (auto& tensor : plain[3].of(TensorKind::kGradient)) std::fill(tensor.begin(), tensor.end(), odd);
     EXPECT_EQ(Check(MakeSteps(Sum::kFp32, 3, 1), plain).check.outcome, CheckOutcome::kVacuous);
+    EXPECT_EQ(Check(seen, plain).check.outcome, CheckOutcome::kVacuous) << "fp32 does not hold it";
+    Gradient(seen[2], kMatrix)[5] = odd;
+    EXPECT_EQ(Check(seen, plain).divergence->step, 2) << "the plain engine's is finite there";
   }
 }
 

@@ -53,12 +53,10 @@ std::string ShapeProblem(const std::vector<GradientRegion>& regions, const Sight
   return "";
 }
 
-bool AllFinite(const std::vector<GradientRegion>& regions, Sights sights) {
-  for (const StepSight& sight : sights) {
-    for (const GradientRegion& region : regions) {
-      const std::vector<double>& values = Gradient(sight, region);
-      if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) return false;
-    }
+bool IsFinite(const std::vector<GradientRegion>& regions, const StepSight& sight) {
+  for (const GradientRegion& region : regions) {
+    const std::vector<double>& values = Gradient(sight, region);
+    if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) return false;
   }
   return true;
 }
@@ -400,9 +398,14 @@ RealResult CheckGradients(const contract::ModelSpec& model, const Yardstick& yar
   if (truth.size() < 2 || regions.empty()) {
     return Ended(CheckOutcome::kVacuous, std::to_string(truth.size()) + " steps; two at least show how errors vary");
   }
-  if (!AllFinite(regions, truth) || !AllFinite(regions, yardstick.plain) ||
-      !AllFinite(regions, yardstick.other_plain)) {
-    return Ended(CheckOutcome::kVacuous, "the truth or a plain engine is not finite: nothing can be measured by it");
+  for (const auto& [sights, who] : {std::pair<Sights, const char*>{truth, "the truth"},
+                                    {yardstick.plain, "the plain engine"},
+                                    {yardstick.other_plain, "the other plain engine"}}) {
+    for (const StepSight& sight : sights) {
+      if (IsFinite(regions, sight)) continue;
+      return Ended(CheckOutcome::kVacuous, "step " + std::to_string(sight.step) + ": the gradient of " + who +
+                                               " is not finite: nothing can be measured by it");
+    }
   }
   Truths truths;
   for (const StepSight& sight : truth) truths.push_back(MeasureTruths(regions, sight));

@@ -3,6 +3,7 @@
 // scalars show (docs/tolerance.md, "Losses" and "Trajectories").
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "conformance/oracle/gradient_limit.h"
 #include "conformance/oracle/number_text.h"
@@ -36,13 +37,41 @@ RealResult Failed(const char* check, int64_t compared, int64_t step, const std::
   return result;
 }
 
-bool AllFinite(Losses losses) {
-  return std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+using Step = std::function<int64_t(size_t)>;  // of the loss with this index
+
+// The first loss that is not finite, in words, or nothing.
+std::string NotFinite(const std::string& who, Losses losses, const Step& step) {
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (std::isfinite(losses[i])) continue;
+    return "step " + std::to_string(step(i)) + ": loss of " + who + " is not finite";
+  }
+  return "";
 }
 
-// Whether distances from these can be taken, relative to them.
-bool HaveDistances(Losses truth) {
-  return AllFinite(truth) && std::none_of(truth.begin(), truth.end(), [](double loss) { return loss == 0; });
+// Why distances from the truth cannot be taken, relative to it, or nothing.
+std::string WhyNoDistances(Losses truth, const Step& step) {
+  if (truth.size() < 2) return "the truth has fewer than two steps";
+  if (const std::string odd = NotFinite("the truth", truth, step); !odd.empty()) return odd;
+  const auto zero = std::find(truth.begin(), truth.end(), 0.0);
+  if (zero == truth.end()) return "";
+  return "step " + std::to_string(step(static_cast<size_t>(zero - truth.begin()))) +
+         ": loss of the truth is 0, and distances are relative to it";
+}
+
+// Why nothing can be said of a trajectory, or nothing.
+std::string WhyNoTrajectory(Losses truth, std::span<const std::vector<double>> drifted) {
+  const Step step = [](size_t i) { return static_cast<int64_t>(i); };
+  if (const std::string why = WhyNoDistances(truth, step); !why.empty()) return why;
+  if (drifted.size() < 2) return "there are fewer than two disturbed plain runs";
+  for (size_t run = 0; run < drifted.size(); ++run) {
+    const std::string who = "disturbed plain run " + std::to_string(run);
+    if (const std::string odd = NotFinite(who, drifted[run], step); !odd.empty()) return odd;
+    if (drifted[run].size() == truth.size()) continue;
+    return who + " has " + std::to_string(drifted[run].size()) + " steps, the truth " + std::to_string(truth.size());
+  }
+  if (truth.back() < truth.front()) return "";
+  return "the truth does not learn: its loss is " + ShortText(truth.front(), 4) + " in the first step and " +
+         ShortText(truth.back(), 4) + " in the last";
 }
 
 std::vector<double> LossesOf(std::span<const StepSight> sights) {
@@ -81,8 +110,10 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
   if (plain.size() != num_steps || other.size() != num_steps || candidate.size() != num_steps) {
     return Ended(kName, CheckOutcome::kFail, 0, "the four have different numbers of steps");
   }
-  if (num_steps < 2 || !HaveDistances(truth) || !AllFinite(plain) || !AllFinite(other)) {
-    return Ended(kName, CheckOutcome::kVacuous, 0, "needs two steps or more, of finite losses that are not zero");
+  const Step step_of = [&](size_t i) { return yardstick.truth[i].step; };
+  for (const std::string& why : {WhyNoDistances(truth, step_of), NotFinite("a plain engine", plain, step_of),
+                                 NotFinite("the other plain engine", other, step_of)}) {
+    if (!why.empty()) return Ended(kName, CheckOutcome::kVacuous, 0, why);
   }
   const bool bf16 = candidate.front().storage == contract::DType::kBF16;
   int64_t longest = 2;
@@ -128,13 +159,8 @@ RealResult CheckTrajectory(Losses truth, int64_t most_tokens, std::span<const st
         kName, CheckOutcome::kFail, 0,
         "the candidate has " + std::to_string(candidate.size()) + " steps, the truth " + std::to_string(num_steps));
   }
-  const bool whole = std::all_of(drifted.begin(), drifted.end(), [&](const std::vector<double>& losses) {
-    return losses.size() == num_steps && AllFinite(losses);
-  });
-  if (num_steps < 2 || drifted.size() < 2 || !whole || !HaveDistances(truth) || !(truth.back() < truth.front())) {
-    return Ended(kName, CheckOutcome::kVacuous, 0,
-                 "needs two steps and two plain runs or more, finite losses that are not zero, and a truth that falls "
-                 "from first to last");
+  if (const std::string why = WhyNoTrajectory(truth, drifted); !why.empty()) {
+    return Ended(kName, CheckOutcome::kVacuous, 0, why);
   }
   const auto last = static_cast<int64_t>(num_steps) - 1;
   const auto compared = static_cast<int64_t>(num_steps) + 1;

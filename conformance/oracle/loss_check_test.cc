@@ -88,6 +88,8 @@ TEST(CheckLosses, IsVacuousWhereTheTruthOrAPlainEngineIsNotFiniteOrTheTruthIsZer
       // Neither an engine that is right otherwise, nor one that agrees.
       EXPECT_EQ(CheckLosses(yardstick, Truth()).check.outcome, CheckOutcome::kVacuous) << loss;
       EXPECT_EQ(CheckLosses(yardstick, yardstick.*line).check.outcome, CheckOutcome::kVacuous) << loss;
+      const std::string step = "step " + std::to_string(yardstick.truth[2].step) + ": loss of ";
+      EXPECT_EQ(CheckLosses(yardstick, Truth()).check.detail.find(step), 0u) << "which of the reasons it is";
     }
   }
   for (double zero : {0.0, -0.0}) {
@@ -198,6 +200,23 @@ TEST(CheckTrajectory, FindsWhatDoesNotLearnAndWhatLearnsAtAnotherRate) {
   shorter.pop_back();
   EXPECT_EQ(check(shorter).check.outcome, CheckOutcome::kFail);
   EXPECT_EQ(check({}).check.outcome, CheckOutcome::kFail);
+}
+
+// Of the reasons the one that holds.
+TEST(CheckTrajectory, SaysWhyItIsVacuous) {
+  const std::vector<double> truth = ExampleTrajectory(0, 1);
+  const std::vector<std::vector<double>> drifted = ExampleDrift(1e-6, 2);
+  const auto why = [](const std::vector<double>& truth_losses, const std::vector<std::vector<double>>& runs) {
+    return CheckTrajectory(truth_losses, kTokens, runs, truth_losses).check.detail;
+  };
+  EXPECT_EQ(why({1}, drifted), "the truth has fewer than two steps");
+  EXPECT_EQ(why(truth, {truth}), "there are fewer than two disturbed plain runs");
+  EXPECT_EQ(why({4, 5}, {{4, 5}, {4, 5}}),
+            "the truth does not learn: its loss is 4 in the first step and 5 in the last");
+  EXPECT_EQ(why({4, 0, 3}, {{4, 1, 3}, {4, 1, 3}}), "step 1: loss of the truth is 0, and distances are relative to it");
+  EXPECT_EQ(why({4, kNaN, 3}, {{4, 1, 3}, {4, 1, 3}}), "step 1: loss of the truth is not finite");
+  EXPECT_EQ(why({4, 3}, {{4, 3}, {4, kInf}}), "step 1: loss of disturbed plain run 1 is not finite");
+  EXPECT_EQ(why({4, 3}, {{4, 3}, {4}}), "disturbed plain run 1 has 1 steps, the truth 2");
 }
 
 TEST(CheckTrajectory, IsVacuousWhereTheTruthLearnsNothingOrThePlainRunsScatterMore) {

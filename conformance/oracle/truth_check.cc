@@ -39,6 +39,12 @@ class TruthChecker {
     const double distance = std::abs(reference - witness);
     if (limit > 0) largest_share_ = std::max(largest_share_, distance / limit);
     if (std::isfinite(reference) && distance <= limit) return;
+    if (!std::isfinite(reference) && !std::isfinite(witness)) {
+      const auto text = tensor.empty() ? TraceText : ExactText;  // a loss is read from a trace
+      End(CheckOutcome::kVacuous, step, quantity, tensor,
+          "reference " + text(reference) + ", witness " + text(witness));
+      return;
+    }
     Differ(step, quantity, tensor, Values(reference, witness, limit));
   }
 
@@ -72,8 +78,14 @@ class TruthChecker {
 
  private:
   void Differ(int64_t step, const std::string& quantity, const std::string& tensor, const std::string& detail) {
+    End(CheckOutcome::kFail, step, quantity, tensor, detail);
+  }
+
+  // The first counts: what follows from it says no more.
+  void End(CheckOutcome outcome, int64_t step, const std::string& quantity, const std::string& tensor,
+           const std::string& detail) {
     if (result_.divergence) return;
-    result_.check.outcome = CheckOutcome::kFail;
+    result_.check.outcome = outcome;
     result_.check.detail =
         "step " + std::to_string(step) + ": " + quantity + (tensor.empty() ? "" : " of " + tensor) + ": " + detail;
     result_.divergence = Divergence{step, quantity, tensor, 1, result_.check.detail};
@@ -140,6 +152,14 @@ RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span
     CompareStep(parameters, reference[i], witness[i], checker);
   }
   return checker.Result();
+}
+
+std::string WhyNoTruth(const RealResult& result) {
+  if (result.check.outcome == CheckOutcome::kFail) {
+    return "reference and witness disagree in fp64: " + result.check.detail;
+  }
+  return (result.divergence ? "the run has no finite values: " : "reference and witness cannot be compared: ") +
+         result.check.detail;
 }
 
 }  // namespace plumbline::conformance

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "conformance/contract/model_spec.h"
 #include "conformance/oracle/real_check.h"
@@ -25,8 +26,11 @@ double TruthTolerance(const contract::RealSpec& model, int64_t batch);
 double LargestGradient(const StepSight& sight);
 
 // "truth": loss, token count and gradients, step by step. The witness may have made more steps, which are not looked
-// at.
+// at. VACUOUS with a divergence: there both have a number that is not finite, which is no truth and no disagreement.
 RealResult CheckTruth(const contract::ModelSpec& model, int64_t batch, std::span<const StepSight> reference,
                       std::span<const StepSight> witness);
+
+// In words, of a result that is not PASS: whether they disagree, cannot be compared, or have no finite values.
+std::string WhyNoTruth(const RealResult& result);
 
 }  // namespace plumbline::conformance

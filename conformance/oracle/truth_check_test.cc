@@ -83,6 +83,34 @@ TEST(CheckTruth, FindsALoss) {
   }
 }
 
+// Two engines that have no number do not disagree about it; one that has a number does.
+TEST(CheckTruth, SaysThatARunHasNoFiniteValuesWhereNeitherHas) {
+  for (double mine : kNotFinite) {
+    for (double other : kNotFinite) {
+      StepSight reference = Sight(), witness = Sight();
+      reference.of(TensorKind::kGradient)[5][3] = mine;
+      witness.of(TensorKind::kGradient)[5][3] = other;
+      const RealResult gradient = Check(reference, witness);
+      EXPECT_EQ(gradient.check.outcome, CheckOutcome::kVacuous) << mine << " and " << other;
+      EXPECT_EQ(WhyNoTruth(gradient).find("the run has no finite values: step 2: gradient of " +
+                                          contract::Parameters(Model())[5].name + ": reference "),
+                0u)
+          << WhyNoTruth(gradient);
+      reference.loss = mine;
+      witness.loss = other;
+      const RealResult loss = Check(reference, witness);
+      EXPECT_EQ(loss.check.outcome, CheckOutcome::kVacuous);
+      EXPECT_EQ(WhyNoTruth(loss).find("the run has no finite values: step 2: loss: reference "), 0u);
+      witness.loss = 1.5;
+      EXPECT_EQ(Check(reference, witness).check.outcome, CheckOutcome::kFail);
+      EXPECT_EQ(WhyNoTruth(Check(reference, witness)).find("reference and witness disagree in fp64: step 2: loss: "),
+                0u);
+      EXPECT_EQ(Check(witness, reference).check.outcome, CheckOutcome::kFail);
+    }
+  }
+  EXPECT_EQ(WhyNoTruth(CheckTruth(Model(), kBatch, {}, {})).find("reference and witness cannot be compared: "), 0u);
+}
+
 // Not even two engines that agree, and not one of them that would set an infinite scale for all others.
 TEST(CheckTruth, TakesNothingThatIsNotFiniteForTheTruth) {
   for (double odd : kNotFinite) {

@@ -106,6 +106,23 @@ bool AreZero(const std::vector<Bounded>& lrs) {
   return std::all_of(lrs.begin(), lrs.end(), [](const Bounded& lr) { return lr.value == 0; });
 }
 
+// Whether an engine that computes in fp32 may lose a number, for which the formula has one: its square, which norms and
+// second moments are made of, is near the end of fp32's range, 2^128. NaN and Inf are for the formula to demand.
+bool IsLarge(double value) {
+  constexpr double kLarge = 0x1p63;
+  return std::isfinite(value) && std::abs(value) >= kLarge;
+}
+
+// A second moment is a square already.
+bool IsLarge(TensorKind kind, double value) {
+  return IsLarge(kind == TensorKind::kSecondMoment ? std::sqrt(value) : value);
+}
+
+template <typename Number>
+bool AnyIsLarge(TensorKind kind, const std::vector<Number>& values) {
+  return std::any_of(values.begin(), values.end(), [&](Number value) { return IsLarge(kind, value); });
+}
+
 class UpdateCheck {
  public:
   UpdateCheck(const contract::Case& spec, const RealStart& start, const StepSight& after)
@@ -128,7 +145,9 @@ class UpdateCheck {
     const std::string vacuous = "step " + std::to_string(after_.step) + " moves " + std::to_string(num_visible_) +
                                 " of " + std::to_string(num_trained_) +
                                 " master weights by more than rounding: an update could not be told from none";
-    return findings_.Result(visible ? "" : vacuous,
+    return findings_.Result(!large_.empty() ? large_
+                            : visible       ? ""
+                                            : vacuous,
                             "nearest to its bound: " + nearest_ + ", " + ShortText(nearest_share_, 3) + " of it");
   }
 
@@ -174,6 +193,8 @@ class UpdateCheck {
     }
     findings_.Count();
     const double norm = std::sqrt(squares);
+    norm_is_large_ = IsLarge(norm);
+    if (norm_is_large_) return NoteLarge("gradient_norm", "");
     if (std::isfinite(norm) && std::abs(after_.real.gradient_norm - norm) <= NormBound(numel) * norm) return;
     findings_.Add("gradient_norm", "",
                   "is " + TraceText(after_.real.gradient_norm) + ", that of the gradient is " + ExactText(norm));
@@ -237,6 +258,22 @@ class UpdateCheck {
     return LambRatio(rule.params, before_[tensor].master, directions);
   }
 
+  // Nothing is compared then that may have been made of such a number, and the step is VACUOUS unless it fails
+  // otherwise: a gradient that has one by the engine's own fault is another check's finding.
+  void NoteLarge(const std::string& quantity, const std::string& tensor) {
+    if (!large_.empty()) return;
+    large_ = "step " + std::to_string(after_.step) + ": " + quantity + (tensor.empty() ? "" : " of " + tensor) +
+             " comes to 2^63 or more, of which fp32 does not hold the square: an engine may have lost it";
+  }
+
+  bool BeginsLarge(size_t tensor) const {
+    const RealParameterState& state = before_[tensor];
+    const bool is_clipped = norm_is_large_ && LargestNorm() > 0;
+    return is_clipped || AnyIsLarge(TensorKind::kGradient, after_.of(TensorKind::kGradient)[tensor]) ||
+           AnyIsLarge(TensorKind::kMaster, state.master) || AnyIsLarge(TensorKind::kMoment, state.moment) ||
+           AnyIsLarge(TensorKind::kSecondMoment, state.second_moment);
+  }
+
   double Value(TensorKind kind, size_t tensor, size_t element) const {
     const std::vector<double>& values = after_.of(kind)[tensor];
     return values.empty() ? 0 : values[element];
@@ -270,6 +307,9 @@ class UpdateCheck {
                                before_[tensor].master);
     }
     if (kind == TensorKind::kMaster && !parameter.frozen) rule.ratio = RatioOf(rule, tensor);
+    if (kind != TensorKind::kWeight && !parameter.frozen && BeginsLarge(tensor)) {
+      return NoteLarge(std::string(contract::Name(kind)), parameter.name);
+    }
     findings_.Count(static_cast<int64_t>(values.size()));
     std::string first;
     int64_t num_wrong = 0;
@@ -286,6 +326,10 @@ class UpdateCheck {
         expected = Expected(kind, rule, tensor, i);
       }
       const bool exact = kind == TensorKind::kWeight || parameter.frozen;
+      if (!exact && IsLarge(kind, expected.value)) {
+        NoteLarge(std::string(contract::Name(kind)), parameter.name);
+        continue;
+      }
       if (!exact) KeepNearest(kind, parameter, values[i], expected);
       if (exact ? SameNumber(values[i], expected.value) : expected.Holds(values[i])) continue;
       if (++num_wrong > 1) continue;
@@ -320,6 +364,8 @@ class UpdateCheck {
   int64_t num_visible_ = 0;
   double nearest_share_ = 0;
   std::string nearest_;
+  bool norm_is_large_ = false;
+  std::string large_;  // what fp32 may not hold of this step, in words
 };
 
 void CheckUnchanged(TensorKind kind, const std::string& tensor, const std::vector<float>& before, DType storage,

@@ -324,6 +324,38 @@ TEST(CheckUpdate, DemandsTheFormulasClassWhereItIsNotFinite) {
   }
 }
 
+// What fp32 cannot hold, or not the square of, is neither right nor wrong; what else is wrong still fails.
+TEST(CheckUpdate, IsVacuousWhereTheFormulaLeavesTheRangeOfFp32) {
+  const auto check = [](Configure configure, auto change) {
+    ExampleUpdate update = Make(configure);
+    change(update);
+    Execute({}, update);
+    for (TensorKind kind : {TensorKind::kMoment, TensorKind::kSecondMoment, TensorKind::kMaster, TensorKind::kWeight}) {
+      for (double& value : update.after.of(kind)[1]) value = kInf;
+    }
+    return Check(update);
+  };
+  const RealResult lamb = check(Lamb, [](ExampleUpdate& update) { update.before[1].master[3] = 1e30f; });
+  EXPECT_EQ(lamb.check.outcome, CheckOutcome::kVacuous) << lamb.check.detail;
+  EXPECT_EQ(lamb.check.detail.find("step 9: moment of "), 0u) << lamb.check.detail;
+  EXPECT_NE(lamb.check.detail.find(" comes to 2^63 or more"), std::string::npos);
+  const RealResult small = check(Lamb, [](ExampleUpdate& update) { update.before[2].master[3] = 1e30f; });
+  ASSERT_TRUE(small.divergence) << "of another tensor";
+  EXPECT_EQ(small.divergence->tensor, contract::Parameters(ExampleUpdate{}.spec.model)[1].name);
+
+  ExampleUpdate update = Make(Plain);
+  update.spec.config.params.lr = 1e29;
+  Execute({}, update);
+  EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kVacuous) << Check(update).check.detail;
+  for (double seen : {kInf, 0.0}) {
+    update.after.of(TensorKind::kMaster)[1][3] = seen;
+    update.after.of(TensorKind::kWeight)[1][3] = seen;
+    EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kVacuous) << seen;
+  }
+  update.after.of(TensorKind::kSecondMoment)[1][3] *= 1.5;
+  EXPECT_EQ(Check(update).divergence->quantity, "second_moment");
+}
+
 // Squares of a gradient in fp64 can overflow where the gradient does not; then no norm is right.
 TEST(CheckUpdate, AcceptsNoNormOfAGradientWhoseNormIsNotFinite) {
   ExampleUpdate update = Make(Plain);

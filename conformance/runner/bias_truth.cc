@@ -37,11 +37,10 @@ void BiasTruth::Finish() {
   }
   if (!error_.empty()) return;
   for (const auto& task : witness_) std::ranges::move(task->TakeSights(), std::back_inserter(steps_));
-  truth_check_ = CheckTruth(problem_.model, problem_.plain.train_batch_size, reference_->TakeSights(), steps_).check;
-  if (truth_check_.outcome == reports::CheckOutcome::kPass) return;
-  const bool vacuous = truth_check_.outcome == reports::CheckOutcome::kVacuous;
-  error_ = (vacuous ? "reference and witness cannot be compared: " : "reference and witness disagree in fp64: ") +
-           truth_check_.detail;
+  const RealResult result =
+      CheckTruth(problem_.model, problem_.plain.train_batch_size, reference_->TakeSights(), steps_);
+  truth_check_ = result.check;
+  if (truth_check_.outcome != reports::CheckOutcome::kPass) error_ = WhyNoTruth(result);
 }
 
 }  // namespace plumbline::conformance

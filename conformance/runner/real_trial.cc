@@ -2,6 +2,7 @@
 #include "conformance/runner/real_trial.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "conformance/diagnosis/first_step.h"
@@ -14,6 +15,24 @@ namespace {
 
 using reports::CheckOutcome;
 using reports::CheckRecord;
+
+bool GradientIsFinite(const StepSight& sight) {
+  const auto& tensors = sight.of(contract::TensorKind::kGradient);
+  return std::all_of(tensors.begin(), tensors.end(), [](const std::vector<double>& tensor) {
+    return std::all_of(tensor.begin(), tensor.end(), [](double value) { return std::isfinite(value); });
+  });
+}
+
+// A step from an injected state in which no gradient is found: no fault where a plain engine finds none either, since
+// then the storage type or fp32 does not hold what fp64 does.
+std::optional<CheckRecord> WhyNoUpdate(const Yardstick& yardstick, size_t start, const StepSight& seen) {
+  if (GradientIsFinite(seen) || start >= yardstick.plain.size()) return std::nullopt;
+  if (GradientIsFinite(yardstick.plain[start]) && GradientIsFinite(yardstick.other_plain[start])) return std::nullopt;
+  return CheckRecord{
+      "update", CheckOutcome::kVacuous, 0,
+      "step " + std::to_string(seen.step) +
+          ": the gradient is not finite, nor is a plain engine's: the run leaves the range of its types"};
+}
 
 // `find_run` says in which run a divergence was seen.
 template <typename FindRun>
@@ -166,10 +185,19 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
 }
 
 void RealTrial::AddUpdateChecks(Judgement& judgement) const {
+  const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
+  std::vector<int64_t> steps;  // of the yardstick, which begin at the states that every run here begins at
+  for (const Run& run : runs_) {
+    if (run.part == Part::kStep) steps.push_back(run.traced.first_step);
+  }
   for (const Run& run : runs_) {
     const auto this_run = [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); };
     const auto update = [&](const std::optional<SightResult>& sight) {
       if (!sight || !sight->sight) return;
+      const auto first = std::ranges::find(steps, run.traced.first_step) - steps.begin();
+      if (auto lost = WhyNoUpdate(yardstick, static_cast<size_t>(first), *sight->sight)) {
+        return JoinCheck(judgement.checks, *std::move(lost));
+      }
       const RealStart& start = *run.task_run.start;
       Add(judgement, CheckUpdate(run.traced, start, *sight->sight), this_run);
     };

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <ranges>
 
 #include "conformance/contract/testing/temporary_folder.h"
 #include "conformance/runner/testing/made_up_engine.h"
@@ -68,17 +69,24 @@ MadeUpEngine::MakeStep Rounded(uint64_t number, bool drifts) {
   };
 }
 
-// `witness`: what it has wrong.
+// `witness`, `reference`: what they have wrong. `make_plain` changes what a step of the plain engines computes.
 std::unique_ptr<RealTruth> MakeTruth(const contract::TokenSource& source, const contract::EngineDescription& plain,
-                                     const MadeUpEngine& witness = Fp64()) {
+                                     const MadeUpEngine& witness = Fp64(),
+                                     const MadeUpEngine::Change& make_plain = nullptr,
+                                     const MadeUpEngine& reference = Fp64()) {
   const contract::testing::TemporaryFolder folder;
   auto truth = std::make_unique<RealTruth>(SmallProblem(), PlanOptions{}, source);
   Fp64().RunTaskIn(folder.path(), truth->trajectory());
   truth->MakeLines(plain);
-  for (RunTask* line : truth->truth_lines()) Fp64().RunTaskIn(folder.path(), *line);
+  for (RunTask* line : truth->truth_lines()) reference.RunTaskIn(folder.path(), *line);
   const std::vector<RunTask*> lines = truth->plain_lines();
   for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    MadeUpEngine(DType::kF32, Rounded(100 + i, /*drifts=*/true)).RunTaskIn(folder.path(), *lines[i]);
+    const auto make = [&](const TaskRun& run, int64_t step) {
+      StepSight sight = Rounded(100 + i, /*drifts=*/true)(run, step);
+      if (make_plain) make_plain(run, sight);
+      return sight;
+    };
+    MadeUpEngine(DType::kF32, make).RunTaskIn(folder.path(), *lines[i]);
   }
   witness.RunTaskIn(folder.path(), *lines.back());
   truth->Finish();
@@ -324,6 +332,45 @@ TEST_F(RealTrialTest, OfAnEngineThatClaimsNothingNoRelationIsDemanded) {
     for (const char* name : {"again", "resumed", "related"}) EXPECT_NE(IdOf(run), name);
   }
   EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
+}
+
+// The numbers of a run can leave the range of fp32 while the truth goes on: an engine that loses them where a plain one
+// does neither fails nor passes, one that loses them alone fails.
+TEST_F(RealTrialTest, AGradientThatPlainEnginesLoseTooIsNoFault) {
+  const auto lose = [](const TaskRun&, StepSight& sight) {
+    if (sight.step == 4) std::ranges::fill(sight.of(TensorKind::kGradient)[kTensor], NAN);
+  };
+  const contract::TokenSource source = Text();
+  const contract::EngineDescription plain;
+  const auto truth = MakeTruth(source, plain, Fp64(), lose);
+  Judge(lose, nullptr, nullptr, *truth);
+  EXPECT_EQ(judgement().verdict, Verdict::kVacuous) << judgement().message;
+  EXPECT_EQ(judgement().message,
+            "step 4: the gradient of the plain engine is not finite: nothing can be measured by it");
+  const auto update = std::ranges::find(judgement().checks, "update", &reports::CheckRecord::name);
+  ASSERT_NE(update, judgement().checks.end());
+  EXPECT_EQ(update->detail,
+            "step 4: the gradient is not finite, nor is a plain engine's: the run leaves the range of its types");
+  Judge(nullptr, WrongMaster("step2", 2), nullptr, *truth);
+  EXPECT_EQ(Failed(), "update") << "other steps are judged";
+  Judge(lose);
+  EXPECT_EQ(judgement().verdict, Verdict::kFail);
+}
+
+TEST_F(RealTrialTest, ARunWithoutFiniteValuesIsSaidToHaveNone) {
+  const contract::EngineDescription plain;
+  const contract::TokenSource source = Text();
+  const auto lose = [](int64_t step) {
+    StepSight sight = TruthOf(step);
+    if (step == 2) std::ranges::fill(sight.of(TensorKind::kGradient)[kTensor], NAN);
+    return sight;
+  };
+  const MadeUpEngine lost(DType::kF64, [&](const TaskRun&, int64_t step) { return lose(step); });
+  const auto truth = MakeTruth(source, plain, lost, nullptr, lost);
+  Judge(nullptr, nullptr, nullptr, *truth);
+  EXPECT_TRUE(judgement().no_truth);
+  EXPECT_EQ(judgement().message.find("there is no truth: the run has no finite values: step 2: gradient of "), 0u)
+      << judgement().message;
 }
 
 TEST_F(RealTrialTest, WithoutATruthNobodyIsAccused) {

@@ -169,13 +169,10 @@ void RealTruth::Finish() {
 }
 
 void RealTruth::CheckWitness() {
-  RealResult result =
+  const RealResult result =
       CheckTruth(problem_.model, problem_.plain.train_batch_size, yardstick(DType::kF32).truth, witness_->sights());
-  truth_check_ = std::move(result.check);
-  if (truth_check_.outcome == reports::CheckOutcome::kPass) return;
-  const bool vacuous = truth_check_.outcome == reports::CheckOutcome::kVacuous;
-  error_ = (vacuous ? "reference and witness cannot be compared: " : "reference and witness disagree in fp64: ") +
-           truth_check_.detail;
+  truth_check_ = result.check;
+  if (truth_check_.outcome != reports::CheckOutcome::kPass) error_ = WhyNoTruth(result);
 }
 
 }  // namespace plumbline::conformance

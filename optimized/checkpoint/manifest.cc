@@ -14,6 +14,8 @@ namespace plumbline::optimized {
 namespace {
 
 constexpr int64_t kFormat = 3;
+// Of steps, updates and norms: beyond what a case can reach (docs/formats.md), so that one more can be counted.
+constexpr int64_t kMaxCount = int64_t{1} << 41;
 
 std::string Hex(uint64_t value) {
   char text[17];
@@ -36,7 +38,7 @@ std::string HistoryJson(const contract::NormHistory& history) {
 
 contract::NormHistory ParseHistory(const contract::JsonValue& value) {
   if (value.Size() != 3) value.Reject("a count, a mean and a variance");
-  return {value[0].Int(0), value[1].Number(), value[2].Number()};
+  return {value[0].Int(0, kMaxCount), value[1].Number(), value[2].Number()};
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ Manifest ParseManifest(std::string_view json, std::string_view where) {
   root.AllowOnly({"checkpoint", "finished_steps", "num_updates", "norm_history", "config", "model", "seed", "shards"});
   root.At("checkpoint").Int(kFormat, kFormat);
   Manifest manifest;
-  manifest.progress = {root.At("finished_steps").Int(1), root.At("num_updates").Int(0),
+  manifest.progress = {root.At("finished_steps").Int(1, kMaxCount), root.At("num_updates").Int(0, kMaxCount),
                        ParseHistory(root.At("norm_history"))};
   manifest.identity = {root.At("config").String(), root.At("model").String(), ParseHex(root.At("seed"))};
   const contract::JsonValue shards = root.At("shards");

@@ -44,9 +44,12 @@ TEST(Manifest, RefusesOtherFormatsShardsOutOfOrderAndNamesThatLeadElsewhere) {
   for (const std::string& json :
        {replaced("\"checkpoint\": 3", "\"checkpoint\": 2"), replaced("steps\": 7", "steps\": 0"),
         replaced("updates\": 5", "updates\": -1"), replaced("\"num_updates\": 5,", ""),
-        replaced("history\": [4", "history\": [-4"), replaced("history\": [4, ", "history\": ["),
-        replaced("shard-00000", "shard-00001"), replaced("shard-00000", "../shard-00000"),
-        replaced("\"bytes\": 100", "\"bytes\": -1"), replaced("\"seed\": \"ffff", "\"seed\": \"FFFF")}) {
+        replaced("steps\": 7", "steps\": 9223372036854775807"),
+        replaced("updates\": 5", "updates\": 9223372036854775807"),
+        replaced("history\": [4", "history\": [9223372036854775807"), replaced("history\": [4", "history\": [-4"),
+        replaced("history\": [4, ", "history\": ["), replaced("shard-00000", "shard-00001"),
+        replaced("shard-00000", "../shard-00000"), replaced("\"bytes\": 100", "\"bytes\": -1"),
+        replaced("\"seed\": \"ffff", "\"seed\": \"FFFF")}) {
     EXPECT_THROW(ParseManifest(json, "m"), contract::Error) << json;
   }
 }

@@ -97,13 +97,9 @@ double CycleBeta1(const Cycle& cycle, int64_t step) {
   return cycle.max_momentum - (cycle.max_momentum - cycle.min_momentum) * CycleHeight(cycle, step);
 }
 
-// lr is what the schedule says to all groups.
+// lr is what the schedule says to all groups. A config whose own is 0 has no group with another.
 double ShareOfGroup(const contract::RunConfig& config, double group_lr, double lr) {
   if (group_lr == config.params.lr) return lr;
-  if (config.params.lr == 0) {
-    contract::Fail(contract::ErrorCode::kInvalidArgument,
-                   "optimizer.params.lr is 0; allowed with a scheduler and a group's own lr: not 0");
-  }
   return lr * (group_lr / config.params.lr);
 }
 

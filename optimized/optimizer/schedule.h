@@ -11,8 +11,8 @@
 namespace plumbline::optimized {
 
 // Of a group whose own rate is group_lr. A schedule that sets one rate for all keeps the group's ratio to the
-// optimizer's rate: InvalidArgument if the optimizer's is then 0 and the group's is not. Unsupported: a schedule that
-// is not one of docs/semantics.md.
+// optimizer's rate, which is then not 0 unless the group's is. Unsupported: a schedule that is not one of
+// docs/semantics.md.
 double LearningRate(const contract::RunConfig& config, double group_lr, int64_t step);
 
 // Of a group that has betas of its own: those, unless the schedule moves the betas, which it does in every group alike.

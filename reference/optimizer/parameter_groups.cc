@@ -6,24 +6,15 @@
 
 #include <optional>
 
-#include "conformance/contract/error.h"
 #include "reference/optimizer/schedule.h"
 
 namespace plumbline::reference {
 namespace {
 
-// What an lr of the group's own does to the scheduled rate.
-double Quotient(double group_lr, double optimizer_lr) {
-  if (optimizer_lr == 0)
-    contract::Fail(contract::ErrorCode::kInvalidArgument,
-                   "config.optimizer.params.lr is 0; allowed with a scheduler and a group with an lr of its own: more "
-                   "than 0, since the group's rate is a multiple of it");
-  return group_lr / optimizer_lr;
-}
-
-// A rate that the schedule sets for all groups, in a group with or without an lr of its own.
+// A rate that the schedule sets for all groups, in a group with or without an lr of its own. With one, the config has
+// no optimizer_lr of 0.
 double Shared(double rate, const std::optional<double>& own_lr, double optimizer_lr) {
-  return own_lr ? rate * Quotient(*own_lr, optimizer_lr) : rate;
+  return own_lr ? rate * (*own_lr / optimizer_lr) : rate;
 }
 
 double BetweenWarmupRates(const contract::Schedule& schedule, double factor) {

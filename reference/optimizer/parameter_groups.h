@@ -31,9 +31,9 @@ std::vector<contract::OptimizerParams> GroupParams(const contract::RunConfig& co
 //   WarmupDecayLR:   min + (max − min) · WarmupDecayFactor, of all groups
 //   WarmupCosineLR:  the group's lr · WarmupCosineRatio
 //   OneCycle:        CycleRate, of all groups
-// What is of all groups is multiplied by (lr of the group / lr of the optimizer) where the group sets an lr.
-// Errors: InvalidArgument where that quotient would have a 0 below; Unsupported for a schedule that is not one of
-// these.
+// What is of all groups is multiplied by (lr of the group / lr of the optimizer) where the group sets an lr; the config
+// of a case has none of 0 then.
+// Errors: Unsupported for a schedule that is not one of these.
 std::vector<double> GroupLearningRates(const contract::RunConfig& config, int64_t step);
 
 }  // namespace plumbline::reference
