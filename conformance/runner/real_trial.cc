@@ -183,6 +183,17 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
     // As if the skipped step had not been: from the same state, after as many updates.
     update(run.following_sight);
   }
+  if (contract::HasNormHistory(base_.config)) AddClippedCheck(judgement);
+}
+
+void RealTrial::AddClippedCheck(Judgement& judgement) const {
+  const std::optional<std::vector<StepSight>> seen = StepSights();
+  if (!seen) return;
+  std::vector<contract::NormHistory> before;
+  for (const Run& run : runs_) {
+    if (run.part == Part::kStep) before.push_back(run.task_run.start->norm_history);
+  }
+  JoinCheck(judgement.checks, CheckClipped(base_.config, before, *seen));
 }
 
 void RealTrial::AddRelations(Judgement& judgement) const {

@@ -46,6 +46,7 @@ class RealTrial final : public Trial {
   std::optional<std::vector<StepSight>> StepSights() const;  // none where one could not be read
   void AddStepChecks(Judgement& judgement) const;
   void AddUpdateChecks(Judgement& judgement) const;
+  void AddClippedCheck(Judgement& judgement) const;
   void AddRelations(Judgement& judgement) const;
   void AddTrajectory(Judgement& judgement) const;
   void AddGuard(Judgement& judgement);  // of one that passes
