@@ -50,11 +50,24 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case unrounded = UnroundedCase(base_);
     add(Part::kUnrounded, {unrounded, truth_.Starts(contract::DType::kF32).back()}, unrounded);
   }
-  for (const SkippedStart& start : truth_.skipped_starts()) {
-    contract::Case skipped = SkippedCase(base_, start.value, start.is_followed);
-    skipped.model = start.model;
-    add(Part::kSkipped, {skipped, start.start}, skipped);
-  }
+  for (const SkippedStart& start : truth_.skipped_starts()) AddSkipped(start);
+}
+
+// The run that saves makes the step after it too: what is wrong in one process alone is told from what a checkpoint has
+// wrong.
+void RealTrial::AddSkipped(const SkippedStart& start) {
+  const bool saves = start.is_followed() && CountsUpdates(base_.config) && description_.Has("save");
+  contract::Case skipped = SkippedCase(base_, start.value, start.is_followed(), saves);
+  skipped.model = start.model;
+  runs_.push_back({Part::kSkipped, {skipped, start.start, std::nullopt, start.batches}, skipped, {}, {}, {}});
+  if (!saves) return;
+  const contract::Case resumed = ResumedSkippedCase(skipped);
+  runs_.push_back({Part::kSkippedResumed,
+                   {resumed, nullptr, runs_.size() - 1, start.batches},
+                   AfterStep(resumed, kSkippedStep),
+                   {},
+                   {},
+                   {}});
 }
 
 std::vector<TaskRun> RealTrial::Runs() const {
@@ -67,7 +80,7 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   Run& run = runs_[index];
   Guard* guard = run.part == Part::kTrajectory ? &guard_ : nullptr;
   run.seen = Observe(run.traced, description_, out_dir, outcome, guard);
-  if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
+  if (StartOf(run) && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
     if (run.traced.steps > 1) run.following_sight = SeeStep(run.traced, out_dir, run.traced.first_step + 1);
   }
@@ -86,6 +99,12 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
 const RealTrial::Run* RealTrial::Find(Part part) const {
   const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.part == part; });
   return found == runs_.end() ? nullptr : &*found;
+}
+
+const RealStart* RealTrial::StartOf(const Run& run) const {
+  // A skipped step has left the state from which its run began.
+  const Run& begins = run.part == Part::kSkippedResumed ? runs_[*run.task_run.resumes] : run;
+  return begins.task_run.start.get();
 }
 
 std::vector<RunEnd> RealTrial::Ends() const {
@@ -170,8 +189,12 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
     const auto this_run = [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); };
     const auto update = [&](const std::optional<SightResult>& sight) {
       if (!sight || !sight->sight) return;
-      const RealStart& start = *run.task_run.start;
-      Add(judgement, CheckUpdate(run.traced, start, *sight->sight), this_run);
+      const RealStart& start = *StartOf(run);
+      const bool resumed = run.part == Part::kSkippedResumed;
+      Add(judgement,
+          CheckUpdate(run.traced, start,
+                      resumed ? WithFrozenMastersOf(start, run.traced.model, *sight->sight) : *sight->sight),
+          this_run);
     };
     if (run.part != Part::kSkipped) {
       update(run.sight);
@@ -269,6 +292,10 @@ std::optional<Lead> RealTrial::MakeLead() const {
       break;
     case Part::kTrajectory:
       lead.run.reset();  // losses drift apart: there is no first place
+      break;
+    case Part::kSkippedResumed:  // the saving run has made the step too
+      lead = LeadOfResumed(lead.divergence, run.task_run, runs_[*run.task_run.resumes].task_run,
+                           runs_[*run.task_run.resumes].task_run);
       break;
     case Part::kResumed:
       lead = LeadOfResumed(lead.divergence, run.task_run, runs_[*run.task_run.resumes].task_run,
