@@ -3,7 +3,7 @@
 
 Usage: self_test.py PATH_OF_PLUMBLINE PATH_OF_OPTIMIZED_DEFECTS
 What an edit expects comes from the switchable program (--list-defects); what was seen comes from the record of
-`verify --self-test --first-kill`. How `expect` is written is in conformance/defects/apply_edits.py.
+`verify --self-test`. How `expect` is written is in conformance/defects/apply_edits.py.
 """
 
 import json
@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 PLUMBLINE, DEFECTS = sys.argv[1:3]
-MIN_DEFECTS = {"exact": 69, "gpt2": 100, "llama": 22}
+MIN_DEFECTS = {"exact": 69, "gpt2": 106, "llama": 22}
 MIN_HYPOTHESES = 67  # defects whose edit names one
 
 
@@ -189,7 +189,7 @@ class SelfTest(unittest.TestCase):
         listed = listed_defects()
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "out"
-            done = subprocess.run([PLUMBLINE, "verify", "--self-test", "--first-kill", "--out", out], capture_output=True, text=True)
+            done = subprocess.run([PLUMBLINE, "verify", "--self-test", "--out", out], capture_output=True, text=True)
             print(done.stdout, done.stderr)
             record = json.loads((out / "record.json").read_text())
         self.assertEqual([], disagreements(listed, record["defects"]))

@@ -83,12 +83,12 @@ BoundedHistory NextHistory(const contract::AdaptiveClipping& rule, const contrac
   const double rest = x - after.mean.value;
   // Welford's (x - old mean)(x - new mean) / (n + 1), or the square of the second.
   after.variance.value = kept * before.variance + share * rest * (warms_up ? distance : rest);
-  // x may be off by one rounding to fp32; all else rounds in fp64, each term less than ten times.
+  // All of it rounds in fp64, each term less than ten times: x (two products, a root and a sum where it is the
+  // threshold), then the mean, then the variance. The norm itself is the reported one.
   constexpr double kWideRoundings = 10;
-  const double off = kUnit * std::abs(x);
   const double sizes = std::abs(x) + std::abs(before.mean);
-  after.mean.bound = share * off + kWideRoundings * kWideUnit * sizes;
-  after.variance.bound = 2 * share * (std::abs(distance) + std::abs(rest) + off) * (off + after.mean.bound) +
+  after.mean.bound = kWideRoundings * kWideUnit * sizes;
+  after.variance.bound = 2 * share * (std::abs(distance) + std::abs(rest)) * after.mean.bound +
                          kWideRoundings * kWideUnit * (before.variance + sizes * sizes * share);
   return after;
 }

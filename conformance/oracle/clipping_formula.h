@@ -35,8 +35,8 @@ std::vector<Clipping> UnitClippings(const contract::ParameterSpec& parameter, co
 // By history: the threshold in a step that begins with this history; 0 while nothing is clipped.
 double HistoryThreshold(const contract::AdaptiveClipping& rule, const contract::NormHistory& before);
 
-// Mean and variance after a step that was not skipped. `norm` is the reported one; what an engine computes with may be
-// off by a rounding to fp32.
+// Mean and variance after a step that was not skipped. `norm` is the reported one, which is the one that counts. Both
+// are kept in fp64, and bounded so.
 struct BoundedHistory {
   Bounded mean;
   Bounded variance;

@@ -108,17 +108,44 @@ TEST(NextHistory, ThenForgetsExponentiallyAndCountsWhatWasClippedToAsTheNorm) {
   EXPECT_DOUBLE_EQ(whole.variance.value, 7.3125);
 }
 
-TEST(NextHistory, AllowsANormThatIsRoundedToFp32AndNoMore) {
+// The same in other legal orders of evaluation, and with a fused multiply-add.
+TEST(NextHistory, AllowsRoundingsOfFp64InAnyOrder) {
+  const AdaptiveClipping rule = History(2.3, 0.7, 3);
+  uint64_t random = 1;
+  const auto draw = [&] {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<double>(random >> 11) * 0x1p-53;
+  };
+  for (int i = 0; i < 10000; ++i) {
+    const NormHistory before{i % 7, 0.01 + draw(), std::pow(10, -8 * draw()) * draw()};
+    const double norm = 2 * draw();
+    const BoundedHistory next = NextHistory(rule, before, norm);
+    const double n = static_cast<double>(before.count);
+    if (before.count < 3) {
+      const double mean = (n * before.mean + norm) / (n + 1);
+      const double old_part = (norm - before.mean) / (n + 1) * (norm - mean);
+      EXPECT_TRUE(next.mean.Holds(mean));
+      EXPECT_TRUE(next.variance.Holds(before.variance * (n / (n + 1)) + old_part));
+      continue;
+    }
+    const double x = std::min(norm, std::fma(2.3, std::sqrt(before.variance), before.mean));
+    const double mean = std::fma(1 - 0.7, x - before.mean, before.mean);
+    EXPECT_TRUE(next.mean.Holds(mean));
+    EXPECT_TRUE(next.variance.Holds(std::fma(0.7, before.variance, (1 - 0.7) * ((x - mean) * (x - mean)))));
+  }
+}
+
+TEST(NextHistory, HoldsNothingThatIsRoundedToFp32) {
   const AdaptiveClipping rule = History(2, 0.75, 3);
   for (const NormHistory& before : {NormHistory{3, 5, 9}, NormHistory{1, 2, 0.5}}) {
     const double norm = 7.123456789;
     const BoundedHistory exact = NextHistory(rule, before, norm);
-    const BoundedHistory rounded = NextHistory(rule, before, static_cast<float>(norm));
-    EXPECT_TRUE(exact.mean.Holds(rounded.mean.value));
-    EXPECT_TRUE(exact.variance.Holds(rounded.variance.value));
-    const BoundedHistory other = NextHistory(rule, before, norm * (1 + 1e-6));
-    EXPECT_FALSE(exact.mean.Holds(other.mean.value));
-    EXPECT_FALSE(exact.variance.Holds(other.variance.value));
+    EXPECT_TRUE(exact.mean.Holds(exact.mean.value));
+    EXPECT_FALSE(exact.mean.Holds(static_cast<float>(exact.mean.value)));
+    EXPECT_FALSE(exact.variance.Holds(static_cast<float>(exact.variance.value)));
+    const BoundedHistory of_rounded = NextHistory(rule, before, static_cast<float>(norm));
+    EXPECT_FALSE(exact.mean.Holds(of_rounded.mean.value));
+    EXPECT_FALSE(exact.variance.Holds(of_rounded.variance.value));
   }
 }
 

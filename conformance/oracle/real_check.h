@@ -46,6 +46,11 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
 // candidate's own dumped gradient and the injected state.
 RealResult CheckUpdate(const contract::Case& spec, const RealStart& before, const StepSight& after);
 
+// "update", of clipping by history: vacuous where none of the steps, each of which began with the history beside it, is
+// clipped. An engine that does not clip would pass.
+reports::CheckRecord CheckClipped(const contract::RunConfig& config, std::span<const contract::NormHistory> before,
+                                  std::span<const StepSight> after);
+
 // "skip": a step whose gradient is not finite changes nothing, and says so.
 RealResult CheckSkipped(const contract::Case& spec, const RealStart& before, const StepSight& after);
 

@@ -387,6 +387,18 @@ RealResult CheckUpdate(const contract::Case& spec, const RealStart& before, cons
   return UpdateCheck(spec, before, after).Run();
 }
 
+reports::CheckRecord CheckClipped(const contract::RunConfig& config, std::span<const contract::NormHistory> before,
+                                  std::span<const StepSight> after) {
+  for (size_t i = 0; i < after.size(); ++i) {
+    const double threshold = HistoryThreshold(config.adaptive_clipping, before[i]);
+    // Where rounding could decide it, it would not show.
+    const Clipping clipping = ClippingOf(threshold, after[i].real.gradient_norm);
+    if (clipping.factor < 1 - 2 * clipping.relative_bound) return {"update", CheckOutcome::kPass, 1, ""};
+  }
+  return {"update", CheckOutcome::kVacuous, 0,
+          "none of " + std::to_string(after.size()) + " steps is clipped by its history: no clipping would not show"};
+}
+
 RealResult CheckSkipped(const contract::Case& spec, const RealStart& start, const StepSight& after) {
   const std::vector<RealParameterState>& before = start.state;
   const std::vector<ParameterSpec> parameters = contract::Parameters(spec.model);

@@ -486,6 +486,24 @@ TEST(CheckUpdate, FailsWhenTensorsAreMissingOrHaveAnotherSize) {
   EXPECT_EQ(Check(update).check.outcome, CheckOutcome::kFail);
 }
 
+TEST(CheckClipped, IsVacuousUnlessAHistoryClipsAStepBeyondRounding) {
+  ExampleUpdate update = Make(History);
+  Execute({}, update);
+  const auto outcome = [&](const contract::NormHistory& before, size_t num_steps) {
+    const std::vector<contract::NormHistory> histories(num_steps, before);
+    const std::vector<StepSight> steps(num_steps, update.after);
+    return CheckClipped(update.spec.config, histories, steps).outcome;
+  };
+  const double norm = update.after.real.gradient_norm;
+  EXPECT_EQ(outcome({5, norm / 2, 0}, 1), CheckOutcome::kPass);
+  EXPECT_EQ(outcome({4, norm / 2, 0}, 1), CheckOutcome::kVacuous) << "it warms up";
+  EXPECT_EQ(outcome({5, norm, 0}, 1), CheckOutcome::kVacuous) << "within rounding";
+  EXPECT_EQ(outcome({5, 2 * norm, 0}, 3), CheckOutcome::kVacuous);
+  EXPECT_EQ(outcome({5, norm / 2, 0}, 0), CheckOutcome::kVacuous) << "no step";
+  update.after.real.gradient_norm = NAN;
+  EXPECT_EQ(outcome({5, norm / 2, 0}, 1), CheckOutcome::kVacuous);
+}
+
 ExampleUpdate SkippedStep(Configure configure) {
   ExampleUpdate update = Make(configure);
   Execute({.no_update = true}, update);

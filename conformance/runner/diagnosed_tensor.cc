@@ -101,7 +101,9 @@ double Diagnosis::ClippedNorm(const Dump& dump) const {
 UpdateRecipe Diagnosis::RecipeOf(const contract::ParameterSpec& parameter) const {
   const contract::RunConfig& config = spec().config;
   UpdateRecipe recipe = UpdateRecipe::Of(config);
-  recipe.t = lead_.run->start ? lead_.run->start->num_updates + 1 : step() + 1;
+  // Of a run that resumes after a skipped step, as of the skipped one, the state is that of the saving run's beginning.
+  const TaskRun& begins = lead_.saved ? *lead_.saved : *lead_.run;
+  recipe.t = begins.start ? begins.start->num_updates + 1 : step() + 1;
   if (model_.is_exact()) {
     recipe.weight_bound = model_.exact().weight_bound;
     return recipe;

@@ -64,15 +64,18 @@ const Dump* DumpTask::dump(size_t run, int64_t step) const {
 std::string ReferenceProbe::Key(const TaskRun& run, int64_t step) {
   return contract::ToJson(PlainCase(run.spec, step)) + "/" +
          std::to_string(run.spec.config.accumulation_steps * run.spec.config.data_degree) + "/" +
-         std::to_string(reinterpret_cast<uintptr_t>(run.start.get()));
+         std::to_string(reinterpret_cast<uintptr_t>(run.start.get())) + "/" +
+         std::to_string(reinterpret_cast<uintptr_t>(run.batches.get()));
 }
 
 ReferenceProbe::ReferenceProbe(const TaskRun& run, int64_t step, const contract::TokenSource& source)
     : is_exact_(run.spec.model.is_exact()), parameters_(contract::Parameters(run.spec.model)), step_(step) {
   const contract::Case plain = PlainCase(run.spec, step);
-  const contract::Batches batches = contract::MakeBatches(
-      source, plain.model, {plain.seed, plain.first_step, plain.steps, plain.config.train_batch_size});
-  const TaskRun truth{plain, run.start};
+  const contract::Batches batches =
+      run.batches ? *run.batches
+                  : contract::MakeBatches(source, plain.model,
+                                          {plain.seed, plain.first_step, plain.steps, plain.config.train_batch_size});
+  const TaskRun truth{plain, run.start, std::nullopt, run.batches};
   std::vector<int64_t> steps = {step};
   if (step > plain.first_step) steps.insert(steps.begin(), step - 1);
   Add(truth, steps);

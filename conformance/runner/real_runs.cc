@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "conformance/cases/lone_case.h"
+#include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
 
@@ -25,13 +26,20 @@ contract::Case StepCase(const contract::Case& base, int64_t step) {
   return spec;
 }
 
-contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed) {
+contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed, bool save) {
   contract::Case spec = StepCase(base, kSkippedStep);
   spec.id += "-" + value;
   if (is_followed) {
     spec.steps = 2;
     spec.dump_steps.push_back(kSkippedStep + 1);
   }
+  if (save) spec.save_steps = {kSkippedStep};
+  return spec;
+}
+
+contract::Case ResumedSkippedCase(const contract::Case& skipped) {
+  contract::Case spec = ResumedCase(skipped);
+  spec.dump_steps = {kSkippedStep + 1};
   return spec;
 }
 

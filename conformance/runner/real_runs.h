@@ -25,10 +25,12 @@ bool HasResumedHalf(const contract::Case& base);
 
 // `base` is the whole trajectory in the layout under test: first_step 0.
 contract::Case StepCase(const contract::Case& base, int64_t step);  // one step, dumped
-// The step whose injected state holds a value that is not finite ("inf", "nan"), and must be skipped.
+// The step whose gradient, by its injected state, is not finite ("inf", "nan"), and which must be skipped.
 inline constexpr int64_t kSkippedStep = 1;
-// If it is followed, the next step is made, from the same state.
-contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed);
+// If it is followed, the next step is made, from the same state. Saves after the skipped step, if asked to.
+contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed, bool save = false);
+// Resumes from what `skipped` saved, and makes the step after it.
+contract::Case ResumedSkippedCase(const contract::Case& skipped);
 // A late step in bf16 from master weights that bf16 does not hold: only its update can be judged.
 contract::Case UnroundedCase(const contract::Case& base);
 contract::Case SavingCase(const contract::Case& base, bool save);  // the saved half

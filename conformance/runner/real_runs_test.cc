@@ -60,6 +60,19 @@ TEST(SkippedCase, GoesOnForOneStepWhereItIsFollowed) {
   EXPECT_EQ(followed.steps, 2);
   EXPECT_EQ(followed.dump_steps, (std::vector<int64_t>{kSkippedStep, kSkippedStep + 1}));
   EXPECT_EQ(followed.config, base.config);
+  EXPECT_TRUE(followed.save_steps.empty());
+}
+
+TEST(ResumedSkippedCase, MakesTheStepAfterTheOneThatWasSaved) {
+  const contract::Case skipped = SkippedCase(Base(List().problems.front().plain), "nan", true, /*save=*/true);
+  EXPECT_EQ(skipped.save_steps, std::vector<int64_t>{kSkippedStep});
+  const contract::Case resumed = ResumedSkippedCase(skipped);
+  EXPECT_TRUE(resumed.resume);
+  EXPECT_TRUE(resumed.save_steps.empty());
+  EXPECT_EQ(resumed.dump_steps, std::vector<int64_t>{kSkippedStep + 1});
+  const contract::Case after = AfterStep(resumed, kSkippedStep);
+  EXPECT_EQ(after.first_step, kSkippedStep + 1);
+  EXPECT_EQ(after.steps, 1);
 }
 
 TEST(SkippedAndUnroundedCases, AreSingleStepsWithIdsOfTheirOwn) {

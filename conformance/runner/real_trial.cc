@@ -69,11 +69,24 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case unrounded = UnroundedCase(base_);
     add(Part::kUnrounded, {unrounded, truth_.Starts(contract::DType::kF32).back()}, unrounded);
   }
-  for (const SkippedStart& start : truth_.skipped_starts()) {
-    contract::Case skipped = SkippedCase(base_, start.value, start.is_followed);
-    skipped.model = start.model;
-    add(Part::kSkipped, {skipped, start.start}, skipped);
-  }
+  for (const SkippedStart& start : truth_.skipped_starts()) AddSkipped(start);
+}
+
+// The run that saves makes the step after it too: what is wrong in one process alone is told from what a checkpoint has
+// wrong.
+void RealTrial::AddSkipped(const SkippedStart& start) {
+  const bool saves = start.is_followed() && CountsUpdates(base_.config) && description_.Has("save");
+  contract::Case skipped = SkippedCase(base_, start.value, start.is_followed(), saves);
+  skipped.model = start.model;
+  runs_.push_back({Part::kSkipped, {skipped, start.start, std::nullopt, start.batches}, skipped, {}, {}, {}});
+  if (!saves) return;
+  const contract::Case resumed = ResumedSkippedCase(skipped);
+  runs_.push_back({Part::kSkippedResumed,
+                   {resumed, nullptr, runs_.size() - 1, start.batches},
+                   AfterStep(resumed, kSkippedStep),
+                   {},
+                   {},
+                   {}});
 }
 
 std::vector<TaskRun> RealTrial::Runs() const {
@@ -86,7 +99,7 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
   Run& run = runs_[index];
   Guard* guard = run.part == Part::kTrajectory ? &guard_ : nullptr;
   run.seen = Observe(run.traced, description_, out_dir, outcome, guard);
-  if (run.task_run.start && outcome.kind == CaseOutcome::Kind::kOk) {
+  if (StartOf(run) && outcome.kind == CaseOutcome::Kind::kOk) {
     run.sight = SeeStep(run.traced, out_dir, run.traced.first_step);
     if (run.traced.steps > 1) run.following_sight = SeeStep(run.traced, out_dir, run.traced.first_step + 1);
   }
@@ -105,6 +118,12 @@ void RealTrial::Take(size_t index, const std::filesystem::path& out_dir, const C
 const RealTrial::Run* RealTrial::Find(Part part) const {
   const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.part == part; });
   return found == runs_.end() ? nullptr : &*found;
+}
+
+const RealStart* RealTrial::StartOf(const Run& run) const {
+  // A skipped step has left the state from which its run began.
+  const Run& begins = run.part == Part::kSkippedResumed ? runs_[*run.task_run.resumes] : run;
+  return begins.task_run.start.get();
 }
 
 std::vector<RunEnd> RealTrial::Ends() const {
@@ -198,8 +217,12 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
       if (auto lost = WhyNoUpdate(yardstick, static_cast<size_t>(first), *sight->sight)) {
         return JoinCheck(judgement.checks, *std::move(lost));
       }
-      const RealStart& start = *run.task_run.start;
-      Add(judgement, CheckUpdate(run.traced, start, *sight->sight), this_run);
+      const RealStart& start = *StartOf(run);
+      const bool resumed = run.part == Part::kSkippedResumed;
+      Add(judgement,
+          CheckUpdate(run.traced, start,
+                      resumed ? WithFrozenMastersOf(start, run.traced.model, *sight->sight) : *sight->sight),
+          this_run);
     };
     if (run.part != Part::kSkipped) {
       update(run.sight);
@@ -211,6 +234,17 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
     // As if the skipped step had not been: from the same state, after as many updates.
     update(run.following_sight);
   }
+  if (contract::HasNormHistory(base_.config)) AddClippedCheck(judgement);
+}
+
+void RealTrial::AddClippedCheck(Judgement& judgement) const {
+  const std::optional<std::vector<StepSight>> seen = StepSights();
+  if (!seen) return;
+  std::vector<contract::NormHistory> before;
+  for (const Run& run : runs_) {
+    if (run.part == Part::kStep) before.push_back(run.task_run.start->norm_history);
+  }
+  JoinCheck(judgement.checks, CheckClipped(base_.config, before, *seen));
 }
 
 void RealTrial::AddRelations(Judgement& judgement) const {
@@ -286,6 +320,10 @@ std::optional<Lead> RealTrial::MakeLead() const {
       break;
     case Part::kTrajectory:
       lead.run.reset();  // losses drift apart: there is no first place
+      break;
+    case Part::kSkippedResumed:  // the saving run has made the step too
+      lead = LeadOfResumed(lead.divergence, run.task_run, runs_[*run.task_run.resumes].task_run,
+                           runs_[*run.task_run.resumes].task_run);
       break;
     case Part::kResumed:
       lead = LeadOfResumed(lead.divergence, run.task_run, runs_[*run.task_run.resumes].task_run,

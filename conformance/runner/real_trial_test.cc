@@ -58,7 +58,7 @@ void FindNothing(const TaskRun& run, StepSight& sight) {
   if (sight.step == run.spec.first_step) std::fill(gradients.front().begin(), gradients.front().end(), NAN);
 }
 
-bool BeginsWithNothing(const TaskRun& run) { return run.spec.id.ends_with("-nan"); }
+bool BeginsWithNothing(const TaskRun& run) { return run.spec.id.find("-nan") != std::string::npos; }
 
 // With the errors of fp32; other ones for another number, and for a run that begins at other weights if `drifts`.
 MadeUpEngine::MakeStep Rounded(uint64_t number, bool drifts) {
@@ -69,26 +69,31 @@ MadeUpEngine::MakeStep Rounded(uint64_t number, bool drifts) {
   };
 }
 
-// `witness`, `reference`: what they have wrong. `make_plain` changes what a step of the plain engines computes.
+// What the engines behind a truth have wrong, and what of.
+struct Behind {
+  Problem problem = SmallProblem();
+  MadeUpEngine trajectory = Fp64(), reference = Fp64(), witness = Fp64();
+  MadeUpEngine::Change make_plain = nullptr;  // changes what a step of the plain engines computes
+};
+
 std::unique_ptr<RealTruth> MakeTruth(const contract::TokenSource& source, const contract::EngineDescription& plain,
-                                     const MadeUpEngine& witness = Fp64(),
-                                     const MadeUpEngine::Change& make_plain = nullptr,
-                                     const MadeUpEngine& reference = Fp64()) {
+                                     const Behind& behind = {}) {
   const contract::testing::TemporaryFolder folder;
-  auto truth = std::make_unique<RealTruth>(SmallProblem(), PlanOptions{}, source);
-  Fp64().RunTaskIn(folder.path(), truth->trajectory());
+  const std::set storages{DType::kF32, DType::kBF16};
+  auto truth = std::make_unique<RealTruth>(behind.problem, storages, PlanOptions{}, source);
+  behind.trajectory.RunTaskIn(folder.path(), truth->trajectory());
   truth->MakeLines(plain);
-  for (RunTask* line : truth->truth_lines()) reference.RunTaskIn(folder.path(), *line);
+  for (RunTask* line : truth->truth_lines()) behind.reference.RunTaskIn(folder.path(), *line);
   const std::vector<RunTask*> lines = truth->plain_lines();
   for (size_t i = 0; i + 1 < lines.size(); ++i) {
     const auto make = [&](const TaskRun& run, int64_t step) {
       StepSight sight = Rounded(100 + i, /*drifts=*/true)(run, step);
-      if (make_plain) make_plain(run, sight);
+      if (behind.make_plain) behind.make_plain(run, sight);
       return sight;
     };
     MadeUpEngine(DType::kF32, make).RunTaskIn(folder.path(), *lines[i]);
   }
-  witness.RunTaskIn(folder.path(), *lines.back());
+  behind.witness.RunTaskIn(folder.path(), *lines.back());
   truth->Finish();
   return truth;
 }
@@ -130,7 +135,10 @@ class RealTrialTest : public ::testing::Test {
     const std::vector<TaskRun> runs = trial_->Runs();
     for (size_t i = 0; i < runs.size(); ++i) {
       const std::filesystem::path out_dir = folder.path() / std::to_string(i);
-      engine.Run(runs[i], out_dir);
+      TaskRun run = runs[i];
+      // What a checkpoint gives back, after a step that was skipped.
+      if (run.resumes && runs[*run.resumes].start) run.start = runs[*run.resumes].start;
+      engine.Run(run, out_dir);
       trial_->Take(i, out_dir, end ? end(NameOfRun(runs[i].spec.id, base_.id), out_dir) : CaseOutcome{});
     }
   }
@@ -219,6 +227,53 @@ TEST_F(RealTrialTest, AStepThatIsNotSkippedAndTheOneAfterItAreJudgedInTheirRun) 
   EXPECT_EQ(Failed(), "dump");
   EXPECT_EQ(lead().divergence.step, 2);
   EXPECT_EQ(IdOf(lead().run), "step1-nan");
+}
+
+// It is told from a mistake of the engine by the saving run, which has made the step too.
+TEST_F(RealTrialTest, AStepThatIsWrongAfterASkippedOneWasSavedIsComparedWithTheSavingRun) {
+  Judge(nullptr, WrongMaster("step1-nan/resumed", 2));
+  EXPECT_EQ(Failed(), "update");
+  EXPECT_EQ(lead().divergence.step, 2);
+  EXPECT_EQ(lead().divergence.quantity, "master");
+  EXPECT_EQ(IdOf(lead().run), "step1-nan/resumed");
+  EXPECT_EQ(IdOf(lead().saved), "step1-nan");
+  EXPECT_EQ(lead().saved->spec.save_steps, std::vector<int64_t>{1});
+  EXPECT_EQ(IdOf(lead().expected), "step1-nan");
+}
+
+TEST_F(RealTrialTest, NothingIsSavedAfterASkippedStepWhereNothingIsCountedOrSaved) {
+  const auto has_resumed = [&] {
+    const std::vector<TaskRun> runs = RealTrial(base_, description_, Truth()).Runs();
+    return std::any_of(runs.begin(), runs.end(), [&](const TaskRun& run) { return IdOf(run) == "step1-nan/resumed"; });
+  };
+  EXPECT_TRUE(has_resumed());
+  description_.features = {"deterministic"};
+  EXPECT_FALSE(has_resumed());
+  description_.features = {"deterministic", "save"};
+  base_.config.optimizer = contract::OptimizerKind::kSgd;
+  EXPECT_FALSE(has_resumed());
+}
+
+// The last of the single steps is clipped whatever the norms were, unless the truth's own trajectory has a norm that
+// the step has not.
+TEST_F(RealTrialTest, OneStepIsClippedByHistoryOrTheCaseIsVacuous) {
+  const contract::TokenSource source = Text();
+  const contract::EngineDescription plain;
+  Problem problem = SmallProblem();
+  problem.plain.adaptive_clipping.kind = contract::AdaptiveClipping::Kind::kHistory;
+  problem.plain.adaptive_clipping.warmup_steps = 100;
+  base_.config.adaptive_clipping = problem.plain.adaptive_clipping;
+  base_.config.gradient_clipping = problem.plain.gradient_clipping = 0;
+  const auto truth = MakeTruth(source, plain, {.problem = problem});
+  Judge(nullptr, nullptr, nullptr, *truth);
+  EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
+  const MadeUpEngine::Change larger = [](const TaskRun&, StepSight& sight) { sight.real.gradient_norm *= 100; };
+  const MadeUpEngine of_trajectory(
+      DType::kF64, [](const TaskRun&, int64_t step) { return TruthOf(step); }, larger);
+  const auto unclipped = MakeTruth(source, plain, {.problem = problem, .trajectory = of_trajectory});
+  Judge(nullptr, nullptr, nullptr, *unclipped);
+  EXPECT_EQ(judgement().verdict, Verdict::kVacuous);
+  EXPECT_NE(judgement().message.find("none of 4 steps is clipped"), std::string::npos) << judgement().message;
 }
 
 TEST_F(RealTrialTest, SumsOfSeveralSharesMustHoldMoreThanBf16Does) {
@@ -342,7 +397,7 @@ TEST_F(RealTrialTest, AGradientThatPlainEnginesLoseTooIsNoFault) {
   };
   const contract::TokenSource source = Text();
   const contract::EngineDescription plain;
-  const auto truth = MakeTruth(source, plain, Fp64(), lose);
+  const auto truth = MakeTruth(source, plain, {.make_plain = lose});
   Judge(lose, nullptr, nullptr, *truth);
   EXPECT_EQ(judgement().verdict, Verdict::kVacuous) << judgement().message;
   EXPECT_EQ(judgement().message,
@@ -366,7 +421,7 @@ TEST_F(RealTrialTest, ARunWithoutFiniteValuesIsSaidToHaveNone) {
     return sight;
   };
   const MadeUpEngine lost(DType::kF64, [&](const TaskRun&, int64_t step) { return lose(step); });
-  const auto truth = MakeTruth(source, plain, lost, nullptr, lost);
+  const auto truth = MakeTruth(source, plain, {.reference = lost, .witness = lost});
   Judge(nullptr, nullptr, nullptr, *truth);
   EXPECT_TRUE(judgement().no_truth);
   EXPECT_EQ(judgement().message.find("there is no truth: the run has no finite values: step 2: gradient of "), 0u)
@@ -381,7 +436,7 @@ TEST_F(RealTrialTest, WithoutATruthNobodyIsAccused) {
     sight.of(TensorKind::kGradient)[kTensor][0] += 1e-3;
     return sight;
   });
-  const auto truth = MakeTruth(source, plain, wrong_witness);
+  const auto truth = MakeTruth(source, plain, {.witness = wrong_witness});
   Judge([](const TaskRun&, StepSight& sight) { sight.loss += 1; }, nullptr, nullptr, *truth);
   EXPECT_EQ(judgement().verdict, Verdict::kError);
   EXPECT_TRUE(judgement().no_truth);

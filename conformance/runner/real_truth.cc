@@ -34,6 +34,13 @@ RealStart StartAfter(const StepSight& sight) {
   return start;
 }
 
+// One that has just warmed up, on norms of half of this one with little scatter: a step with about this norm is
+// clipped.
+contract::NormHistory ClippingHistory(const contract::AdaptiveClipping& rule, double norm) {
+  const double deviation = norm / (8 * std::max(1.0, rule.deviations));
+  return {rule.warmup_steps, norm / 2, deviation * deviation};
+}
+
 std::shared_ptr<const RealStart> Stored(RealStart start, DType storage) {
   for (contract::RealParameterState& entry : start.state) {
     for (float& value : entry.master) value = static_cast<float>(RoundToStorage(value, storage));
@@ -69,6 +76,11 @@ void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, cons
       return;
     }
     starts.push_back(StartAfter(*sight.sight));
+  }
+  if (contract::HasNormHistory(spec_.config)) {
+    const int64_t last = InjectedSteps(spec_.steps).back();
+    const double norm = seen.run->steps[static_cast<size_t>(last)].real->gradient_norm;
+    starts.back().norm_history = ClippingHistory(spec_.config.adaptive_clipping, norm);
   }
   for (const RealStart& start : starts) {
     starts_.push_back(Stored(start, DType::kF32));

@@ -6,6 +6,8 @@
 // truth. First the reference trains the problem once: that gives the states and the truth's losses. Then reference and
 // plain engines make single steps from these states. Where storage is bf16 the injected master weights are rounded to
 // it, so that all compute from the same weights.
+// With clipping by history the last of the states has a history of its own, by which its step is clipped whatever the
+// others are, and which is at the end of its warm-up.
 #pragma once
 
 #include <map>

@@ -51,4 +51,14 @@ RealResult CompareResumed(const contract::ModelSpec& model, const RunDigest& who
                         WithoutFrozenMasters(rest, model));
 }
 
+StepSight WithFrozenMastersOf(const RealStart& start, const contract::ModelSpec& model, StepSight sight) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
+  auto& masters = sight.of(contract::TensorKind::kMaster);
+  for (size_t i = 0; i < std::min(masters.size(), parameters.size()); ++i) {
+    const std::vector<float>& before = start.state[i].master;
+    if (parameters[i].frozen && masters[i].size() == before.size()) masters[i].assign(before.begin(), before.end());
+  }
+  return sight;
+}
+
 }  // namespace plumbline::conformance

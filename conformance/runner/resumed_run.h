@@ -7,7 +7,9 @@
 
 #include "conformance/contract/case_file.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/oracle/real_start.h"
 #include "conformance/oracle/run_digest.h"
+#include "conformance/oracle/step_sight.h"
 
 namespace plumbline::conformance {
 
@@ -23,5 +25,9 @@ RunDigest Steps(const RunDigest& run, size_t begin, size_t count);
 // the numbers of the case, and those of a case that resumes are not the saving run's (docs/formats.md); what the
 // checkpoint must give back is the frozen weights.
 RealResult CompareResumed(const contract::ModelSpec& model, const RunDigest& whole, const RunDigest& resumed);
+
+// A step after resuming, with the master weights of frozen parameters as the state before it has them, for the same
+// reason. Their weights stay, and must fit.
+StepSight WithFrozenMastersOf(const RealStart& start, const contract::ModelSpec& model, StepSight sight);
 
 }  // namespace plumbline::conformance

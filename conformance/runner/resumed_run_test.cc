@@ -114,5 +114,24 @@ TEST(ResumedCase, SavesNothingAndIsTracedFromTheStepAfterTheSave) {
   EXPECT_EQ(traced.steps, 5);
 }
 
+TEST(WithFrozenMastersOf, TakesTheFrozenOnesFromTheStateAndNothingElse) {
+  contract::Gpt2Spec model;
+  model.layers = model.heads = 1;
+  model.width = model.positions = model.hidden = model.vocab = 2;
+  model.frozen = {"pos.weight"};
+  const size_t num_parameters = contract::Parameters(model).size();
+  StepSight sight;
+  for (contract::TensorKind kind : {contract::TensorKind::kMaster, contract::TensorKind::kWeight}) {
+    sight.of(kind).assign(num_parameters, {1, 1});
+  }
+  const RealStart start{std::vector<contract::RealParameterState>(num_parameters, {{2, 2}, {}, {}})};
+  const StepSight seen = WithFrozenMastersOf(start, model, sight);
+  for (size_t i = 0; i < num_parameters; ++i) {
+    const double master = i == 1 ? 2 : 1;
+    EXPECT_EQ(seen.of(contract::TensorKind::kMaster)[i], std::vector<double>(2, master)) << i;
+    EXPECT_EQ(seen.of(contract::TensorKind::kWeight)[i], std::vector<double>(2, 1)) << i;
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

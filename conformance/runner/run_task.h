@@ -19,7 +19,8 @@ struct TaskRun {
   contract::Case spec;
   std::shared_ptr<const RealStart> start = nullptr;  // none: the family's initial state
   std::optional<size_t> resumes = std::nullopt;      // an earlier run of the same task, from its last checkpoint
-  std::shared_ptr<const contract::Batches> batches = nullptr;  // in the place of the text's
+  // In the place of the text's, of as many steps or more.
+  std::shared_ptr<const contract::Batches> batches = nullptr;
 };
 
 class RunTask {

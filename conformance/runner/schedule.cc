@@ -47,6 +47,17 @@ contract::Case PlainCase(const contract::Case& spec) {
   return plain;
 }
 
+contract::Batches FirstSteps(contract::Batches batches, int64_t steps) {
+  if (steps >= batches.steps) return batches;
+  batches.steps = steps;
+  const auto rows = static_cast<size_t>(steps * batches.batch);
+  for (std::vector<int32_t>* values : {&batches.tokens, &batches.labels, &batches.loss_weights}) {
+    values->resize(rows * static_cast<size_t>(batches.positions));
+  }
+  if (!batches.lengths.empty()) batches.lengths.resize(rows);
+  return batches;
+}
+
 // Nothing after a stop request.
 std::optional<contract::CaseData> MakeData(const contract::TokenSource& source, const contract::Case& plain,
                                            const std::stop_token& stop) {
@@ -147,7 +158,7 @@ void Schedule::MakeCase(const std::filesystem::path& dir, const TaskRun& run) {
     data.norm_history = run.start->norm_history;
   }
   if (run.resumes) ReplaceState(data);
-  if (run.batches) data.batches = *run.batches;
+  if (run.batches) data.batches = FirstSteps(*run.batches, run.spec.steps);
   contract::WriteCase(dir, data);
 }
 

@@ -143,5 +143,27 @@ TEST_F(ScheduleTest, AStopRequestWhileDataAreMadeLeavesNoCase) {
   for (const ScheduledRun& run : schedule.runs()) EXPECT_FALSE(std::filesystem::exists(run.case_dir / "case.json"));
 }
 
+// As where a run is made again up to a step.
+TEST_F(ScheduleTest, ARunIsGivenAsManyStepsOfItsOwnBatchesAsItMakes) {
+  class OneRun final : public RunTask {
+   public:
+    explicit OneRun(TaskRun run) : run_(std::move(run)) {}
+    std::vector<TaskRun> Runs() const override { return {run_}; }
+    void Take(size_t, const std::filesystem::path&, const CaseOutcome&) override {}
+
+   private:
+    TaskRun run_;
+  };
+  const contract::Case spec = first_.Runs().back().spec;
+  const contract::TokenSource other{std::vector<int32_t>(100, 2), true};
+  const auto batches = std::make_shared<const contract::Batches>(
+      contract::MakeBatches(other, spec.model, {spec.seed, 2, 3, spec.config.train_batch_size}));
+  OneRun task({spec, nullptr, std::nullopt, batches});
+  schedule_.Add(engine_, description_, {&task});
+  const contract::Batches given = contract::ReadCase(schedule_.runs().front().case_dir).batches;
+  EXPECT_EQ(given.steps, 1);
+  EXPECT_EQ(given.tokens, std::vector<int32_t>(batches->tokens.size() / 3, 2));
+}
+
 }  // namespace
 }  // namespace plumbline::conformance

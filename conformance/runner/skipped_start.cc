@@ -3,42 +3,101 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <string_view>
 #include <utility>
 
 #include "conformance/contract/case_file.h"
+#include "conformance/oracle/update_formula.h"
 
 namespace plumbline::conformance {
 namespace {
 
 using contract::RealParameterState;
 
-struct Token {
-  int64_t id = 0;
-  bool in_next_step = false;
-  int64_t num_samples = 0;  // of the step, that have it
-};
-
-// Of the tokens that begin a sample of the first of two steps.
-Token ChooseToken(const contract::Batches& batches) {
-  const auto has = [&](int64_t step, int64_t sample, int32_t token) {
-    const auto begin = batches.tokens.begin() + batches.Index(step, sample, 0);
-    return std::find(begin, begin + batches.positions, token) != begin + batches.positions;
-  };
-  const auto count = [&](int64_t step, int32_t token) {
+// The token that begins a sample of the first step and is in the fewest samples of it.
+int32_t ChooseToken(const contract::Batches& batches) {
+  const int64_t step = batches.first_step;
+  const auto begin = [&](int64_t sample) { return batches.tokens.begin() + batches.Index(step, sample, 0); };
+  const auto count = [&](int32_t token) {
     int64_t samples = 0;
-    for (int64_t sample = 0; sample < batches.batch; ++sample) samples += has(step, sample, token);
+    for (int64_t sample = 0; sample < batches.batch; ++sample) {
+      const auto end = begin(sample) + batches.positions;
+      samples += std::find(begin(sample), end, token) != end;
+    }
     return samples;
   };
-  const int64_t step = batches.first_step;
-  std::vector<Token> tokens;
-  for (int64_t sample = 0; sample < batches.batch; ++sample) {
-    const int32_t token = batches.tokens[static_cast<size_t>(batches.Index(step, sample, 0))];
-    tokens.push_back({token, count(step + 1, token) > 0, count(step, token)});
+  int64_t chosen = 0;
+  for (int64_t sample = 1; sample < batches.batch; ++sample) {
+    if (count(*begin(sample)) < count(*begin(chosen))) chosen = sample;
   }
-  return *std::min_element(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) {
-    return std::tie(a.in_next_step, a.num_samples) < std::tie(b.in_next_step, b.num_samples);
+  return *begin(chosen);
+}
+
+// Another token in its place in the step after the first.
+contract::Batches WithoutInNextStep(contract::Batches batches, int32_t token, int64_t vocab) {
+  const auto next = batches.tokens.begin() + batches.Index(batches.first_step + 1, 0, 0);
+  std::replace(next, batches.tokens.end(), token, static_cast<int32_t>((token + 1) % vocab));
+  return batches;
+}
+
+bool NeedsNormsOfWeights(const contract::RunConfig& config) {
+  return config.optimizer == contract::OptimizerKind::kLamb ||
+         config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit;
+}
+
+SkippedStart StartWithNan(const Problem& problem, RealStart start, const contract::Batches& batches) {
+  const int64_t width = problem.model.real().width;
+  const int32_t token = ChooseToken(batches);
+  std::fill_n(start.state.front().master.begin() + token * width, width, NAN);
+  SkippedStart skipped{"nan", UntiedModel(problem.model), std::make_shared<const RealStart>(std::move(start))};
+  if (NeedsNormsOfWeights(problem.plain)) return skipped;
+  skipped.batches =
+      std::make_shared<const contract::Batches>(WithoutInNextStep(batches, token, problem.model.real().vocab));
+  return skipped;
+}
+
+// The state's values of a parameter of UntiedModel; null where there is none.
+std::vector<float>* MasterOf(const Problem& problem, RealStart& start, std::string_view name) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(UntiedModel(problem.model));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].name == name) return &start.state[i].master;
+  }
+  return nullptr;
+}
+
+constexpr const char* kLastNorm = "norm.weight";
+
+// Two channels of the embedding are large, so that after the last norm's division both have one sign in every row. The
+// norm's weight of the second passes on, and by it the head gives all probability to token 0. The weight of the first
+// is 0: it takes part in no logit, and no gradient goes on through it, so that the head may hold anything there. With
+// +-kLarge the gradient at the norm's output in that channel is 2 kLarge (p - y) of token 0, in one row a number of
+// fp32, divided by the number of tokens or not. Its sum over the rows with another label, times the channel's value,
+// is the gradient of the norm's weight: more than fp32 holds, with one sign.
+SkippedStart StartWithInf(const Problem& problem, RealStart start) {
+  constexpr float kChannel = 4, kLogit = 30, kLarge = 1.6e38f;
+  const int64_t width = problem.model.real().width;
+  const auto set_rows = [&](std::vector<float>& values, float first, float second) {
+    for (size_t i = 0; i < values.size(); i += static_cast<size_t>(width)) {
+      values[i] = first;
+      values[i + 1] = second;
+    }
+  };
+  set_rows(start.state.front().master, kChannel, kChannel);
+  set_rows(*MasterOf(problem, start, kLastNorm), 0, 1);
+  if (std::vector<float>* bias = MasterOf(problem, start, "norm.bias")) set_rows(*bias, 0, 0);
+  std::vector<float>& head = *MasterOf(problem, start, "head.weight");
+  set_rows(head, -kLarge, 0);
+  head[0] = kLarge;
+  head[1] = kLogit;
+  return {"inf", UntiedModel(problem.model), std::make_shared<const RealStart>(std::move(start))};
+}
+
+bool HasStartWithInf(const Problem& problem) {
+  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(problem.model);
+  const bool trains_norm = std::any_of(parameters.begin(), parameters.end(), [](const auto& parameter) {
+    return parameter.name == kLastNorm && !parameter.frozen;
   });
+  return trains_norm && (!problem.model.has_tied_head() || IsExempt(problem.plain, GroupOf(problem.plain, kLastNorm)));
 }
 
 }  // namespace
@@ -61,20 +120,17 @@ std::vector<RealParameterState> UntiedState(const Problem& problem, std::vector<
   return state;
 }
 
+bool CountsUpdates(const contract::RunConfig& config) {
+  return contract::HasSecondMoment(config) || contract::HasNormHistory(config);
+}
+
 std::vector<SkippedStart> MakeSkippedStarts(const Problem& problem, uint64_t seed, const contract::TokenSource& source,
                                             const RealStart& before, int64_t step) {
-  const contract::ModelSpec& model = problem.model;
-  const Token token =
-      ChooseToken(contract::MakeBatches(source, problem.model, {seed, step, 2, problem.plain.train_batch_size}));
-  std::vector<std::pair<const char*, float>> values = {{"nan", NAN}};
-  if (!model.has_tied_head()) values.insert(values.begin(), {"inf", HUGE_VALF});
-  std::vector<SkippedStart> starts;
-  for (const auto& [name, value] : values) {
-    RealStart start{UntiedState(problem, before.state), before.num_updates, before.norm_history};
-    std::fill_n(start.state.front().master.begin() + token.id * model.real().width, model.real().width, value);
-    starts.push_back({name, UntiedModel(problem.model), std::make_shared<const RealStart>(std::move(start)),
-                      !token.in_next_step && std::isnan(value)});
-  }
+  const contract::Batches batches =
+      contract::MakeBatches(source, problem.model, {seed, step, 2, problem.plain.train_batch_size});
+  const RealStart untied{UntiedState(problem, before.state), before.num_updates, before.norm_history};
+  std::vector<SkippedStart> starts = {StartWithNan(problem, untied, batches)};
+  if (HasStartWithInf(problem)) starts.push_back(StartWithInf(problem, untied));
   return starts;
 }
 

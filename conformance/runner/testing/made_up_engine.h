@@ -36,7 +36,8 @@ class MadeUpEngine {
     update.num_updates = run.start ? run.start->num_updates : 0;
     update.before = run.start ? run.start->state : contract::MakeInitialRealState(spec.model, spec.config, spec.seed);
     contract::Trace trace{"made-up", 0, 1, spec.config, {}, true};
-    const int64_t first_traced = spec.resume ? NumSavedSteps(spec) : spec.first_step;
+    const int64_t first_traced = spec.first_step + (spec.resume ? NumSavedSteps(spec) : 0);
+    if (run.start) update.norm_history = run.start->norm_history;
     for (int64_t step = spec.first_step; step < spec.first_step + spec.steps; ++step) {
       update.after = make_(run, step);
       update.after.step = step;
@@ -46,10 +47,13 @@ class MadeUpEngine {
       const bool skipped = !std::isfinite(NormOf(update.after));
       Execute(Engine{.no_update = skipped}, update);
       update.after.real.skipped = skipped;
+      if (skipped && contract::HasNormHistory(spec.config)) update.after.real.norm_history = update.norm_history;
+      const contract::NormHistory next_history = update.after.real.norm_history.value_or(contract::NormHistory{});
       const std::vector<contract::RealParameterState> next = StateOf(update.after);
       if (change_) change_(run, update.after);
       if (step >= first_traced) trace.steps.push_back(Leave(spec, update.after, out_dir));
       update.before = next;
+      update.norm_history = next_history;
       update.num_updates += skipped ? 0 : 1;
     }
     WriteTraces(out_dir, {trace});
