@@ -26,7 +26,7 @@ TABLE = [
     ("conformance",                                  "-conformance/engines/torch_eager reports/record",            ""),
     ("reference",                                    "conformance/contract",                                       ""),
     ("kernels",                                      "conformance/contract/dtype.h conformance/contract/error.h",  "cuda intrinsics"),
-    ("optimized/backend",                            "optimized kernels conformance/contract",                     "torch cuda"),
+    ("optimized/backend",                            "optimized kernels conformance/contract",                     "onednn cuda"),
     ("optimized/comm/gloo",                          "optimized kernels conformance/contract",                     "torch"),
     ("optimized/comm/nccl",                          "optimized kernels conformance/contract",                     "cuda"),
     ("optimized/offload",                            "optimized kernels conformance/contract",                     "cuda liburing"),
@@ -52,6 +52,7 @@ LIBRARIES = {
     "torch":      (r"(torch|ATen|c10|caffe2)/", (".cc",)),
     "cuda":       (r"(cuda|cublas|cudnn|cupti|curand|cusolver|cusparse|cufft|nvrtc|nccl|nvml|nvToolsExt|cooperative_groups|mma\.h"
                    r"|cub/|thrust/|vector_types\.h)", CODE),
+    "onednn":     (r"(dnnl[a-z_]*|omp)\.h", (".cc",)),
     "nvtx":       (r"nvtx3/", CODE),
     "nlohmann":   (r"nlohmann/", (".cc",)),
     "xxhash":     (r"xxhash\.h$", (".cc",)),
@@ -195,9 +196,11 @@ SELF_TEST = [
     ("optimized/engine/step.cc", "<cuda_runtime.h>", "optimized may not use cuda"),
     ("optimized/engine/step.cc", '"conformance/defects/switch.h"', "optimized may not use conformance/defects"),
     ("optimized/engine/step.cc", '"fault_injection/plan.h"', "optimized may not use fault_injection"),
-    ("optimized/backend/matmul.cc", "<ATen/ops/mm.h>", None),
-    ("optimized/backend/matmul.h", "<ATen/ops/mm.h>", "torch (<ATen/ops/mm.h>) belongs in files that end in .cc"),
-    ("optimized/backend/matmul.cu", "<c10/util/Half.h>", "belongs in files that end in .cc"),
+    ("optimized/engine/step.cc", "<dnnl.h>", "optimized may not use onednn"),
+    ("optimized/backend/matmul.cc", "<dnnl.h>", None),
+    ("optimized/backend/matmul.h", "<dnnl.h>", "onednn (<dnnl.h>) belongs in files that end in .cc"),
+    ("optimized/backend/matmul.cc", "<ATen/ops/mm.h>", "optimized/backend may not use torch"),
+    ("optimized/comm/gloo_communicator.h", "<c10/util/Half.h>", "torch (<c10/util/Half.h>) belongs in files that end in .cc"),
     ("optimized/comm/gloo_communicator.cc", "<torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>", None),
     ("optimized/comm/thread_communicator.cc", "<torch/torch.h>", "optimized may not use torch"),
     ("optimized/comm/nccl_communicator.cc", "<nccl.h>", None),
@@ -263,7 +266,7 @@ def self_test():
     expect("commented out", {"reference/a.cc": '// #include <thread>\n/*\n#include <thread>\n*/\n'}, None)
     expect("spaces, a comment behind", {"reference/a.cc": "  #  include <thread>  // why\n"}, "reference/a.cc:1: reference may not use <thread>")
     expect("after a block comment", {"reference/a.cc": "/*\n\n*/\n#include <thread>\n"}, "reference/a.cc:4:")
-    torch = lambda count: {"optimized/backend/f%d.cc" % i: "#include <ATen/ATen.h>\n" for i in range(count)}
+    torch = lambda count: {"conformance/engines/torch_eager/f%d.cc" % i: "#include <ATen/ATen.h>\n" for i in range(count)}
     expect("as many LibTorch files as allowed", torch(MAX_LIBTORCH_FILES), None)
     expect("one LibTorch file too many", torch(MAX_LIBTORCH_FILES + 1), "13 files include LibTorch, at most 12 may")
     expect("other files are not read", {"docs/a.md": '#include "x"\n', "third_party/a.h": '#include "x"\n'}, None)

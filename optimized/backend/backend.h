@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine needs from a device: memory and matrix products. The CPU implementation (cpu_backend.h) keeps
-// LibTorch in one .cc file; a CUDA one fits beside it. Fused operations are in kernels/, collectives in optimized/comm.
+// oneDNN in one .cc file; a CUDA one fits beside it. Fused operations are in kernels/, collectives in optimized/comm.
 //
 // A backend belongs to the thread that made it: it may hold scratch memory and thread-local settings of its library.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend on the CPU: LibTorch's matrix products, on one thread (ranks are threads; a rank gets one core).
+// The backend on the CPU: oneDNN's matrix products, on one thread (ranks are threads; a rank gets one core).
 #pragma once
 
 #include <memory>

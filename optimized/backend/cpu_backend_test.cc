@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "conformance/contract/error.h"
@@ -112,6 +114,48 @@ TEST(CpuBackend, AssignOverwritesNanAndEmptyResultsAreNotTouched) {
   backend->MatMul(DenseMatrices(a, DType::kF32, 0, 2), DenseMatrices(b, DType::kF32, 2, 1),
                   DenseMatrices(c, DType::kF32, 0, 1), WriteMode::kAssign);
   EXPECT_EQ(c[0], 11);
+}
+
+TEST(CpuBackend, ASumOfNoTermsIsZeroOrWhatWasThere) {
+  const auto backend = MakeCpuBackend();
+  float none[1] = {NAN}, c[2] = {NAN, NAN};
+  const auto multiply = [&](WriteMode mode) {
+    backend->MatMul(DenseMatrices(none, DType::kF32, 2, 0), DenseMatrices(none, DType::kF32, 0, 1),
+                    DenseMatrices(c, DType::kF32, 2, 1), mode);
+  };
+  multiply(WriteMode::kAssign);
+  EXPECT_EQ(c[0], 0);
+  EXPECT_EQ(c[1], 0);
+  c[0] = 3;
+  multiply(WriteMode::kAccumulate);
+  EXPECT_EQ(c[0], 3);
+  EXPECT_EQ(c[1], 0);
+}
+
+// What relations between layouts rest on: the address changes with the layout, the bits may not. Ranks are threads.
+TEST(CpuBackend, BitsDependNeitherOnTheAddressNorOnOtherThreads) {
+  constexpr int64_t kRows = 48, kInner = 33, kCols = 57, kMostShift = 7;
+  const auto value = [](int64_t i) { return static_cast<float>(i * 7919 % 101) / 13 - 3; };
+  const auto product = [&](int64_t shift) {
+    const auto backend = MakeCpuBackend();
+    std::vector<float> a(kRows * kInner + kMostShift), b(kInner * kCols + kMostShift), c(kRows * kCols + kMostShift);
+    for (int64_t i = 0; i < kRows * kInner; ++i) a[i + shift] = value(i);
+    for (int64_t i = 0; i < kInner * kCols; ++i) b[i + shift] = value(3 * i + 1);
+    backend->MatMul(DenseMatrices(a.data() + shift, DType::kF32, kRows, kInner),
+                    DenseMatrices(b.data() + shift, DType::kF32, kInner, kCols),
+                    DenseMatrices(c.data() + shift, DType::kF32, kRows, kCols), WriteMode::kAssign);
+    return std::vector<float>(c.begin() + shift, c.begin() + shift + kRows * kCols);
+  };
+  const std::vector<float> expected = product(0);
+  std::vector<std::thread> threads;
+  std::atomic<int> num_others = 0;
+  for (int64_t thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int64_t i = 0; i < 500; ++i) num_others += product((thread + i) % (kMostShift + 1)) != expected;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_others, 0);
 }
 
 TEST(CpuBackend, BFloat16ProductsAccumulateInFloat) {
