@@ -25,12 +25,10 @@ RealStart Disturbed(const RealStart& start, contract::DType storage, uint64_t se
 
 DriftTask::DriftTask(const Problem& problem, const PlanOptions& options, contract::DType storage,
                      const RealStart& start, const contract::EngineDescription& plain)
-    : description_(plain), losses_(kNumDriftRuns) {
+    : description_(plain), losses_(static_cast<size_t>(NumDriftRuns(storage))) {
   const std::string name = "truth/" + problem.name + "/drift-" + std::string(contract::StorageName(storage)) + "-";
-  for (int number = 0; number < kNumDriftRuns; ++number) {
-    const contract::RunConfig layout =
-        number % 2 == 0 ? PlainLayout(problem, storage) : OtherPlainLayout(problem, storage);
-    runs_.push_back({CaseOf(problem, name + std::to_string(number), layout, options),
+  for (int number = 0; number < NumDriftRuns(storage); ++number) {
+    runs_.push_back({CaseOf(problem, name + std::to_string(number), PlainLayout(problem, storage), options),
                      std::make_shared<const RealStart>(Disturbed(start, storage, options.seed, number))});
   }
 }
