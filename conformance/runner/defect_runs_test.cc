@@ -90,7 +90,7 @@ class DefectRunsTest : public ::testing::Test {
   const contract::EngineDescription description_;
   const Plan plan_ = MakePlan({});
   DefectRuns runs_{PlanDefects(Options()), "program"};
-  Truths truths_{plan_.list, {entry().problem}, {}, source_};
+  Truths truths_{plan_.list, {{entry().problem, {entry().spec.config.storage}}}, {}, source_};
   Schedule schedule_{source_, folder_.path()};
 };
 

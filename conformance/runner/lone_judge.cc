@@ -16,6 +16,7 @@ std::string KeyOf(const contract::Case& spec) {
   contract::Case key;
   key.model = problem.model;
   key.config = problem.plain;
+  if (!spec.model.is_exact()) key.config.storage = spec.config.storage;  // the yardstick is one of a storage type
   key.steps = problem.steps;
   key.seed = spec.seed;
   return contract::ToJson(key);
@@ -85,13 +86,14 @@ const LoneJudge::Known* LoneJudge::TruthOf(const contract::Case& spec, const std
   if (const auto found = known_.find(key); found != known_.end()) return &found->second;
   Known known;
   known.plan = std::make_unique<const Plan>(MakePlan(LonePlanOptions(spec)));
-  known.own = std::make_unique<Truths>(known.plan->list, std::set<int>{0}, LonePlanOptions(spec), source_);
+  known.own = std::make_unique<Truths>(known.plan->list, NeededTruths{{0, {spec.config.storage}}},
+                                       LonePlanOptions(spec), source_);
   Schedule first(source_, dir / "first", stop);
   if (!HasData([&] { known.own->ScheduleTrajectories(*engines_.reference, first); })) return nullptr;
   RunSchedule(first, jobs_, dir / "engines");
   if (stop.stop_requested()) return nullptr;
   Schedule second(source_, dir / "second", stop);
-  if (!HasData([&] { known.own->ScheduleRest(*engines_.reference, *engines_.plain, second); })) return nullptr;
+  if (!HasData([&] { known.own->ScheduleRest(*engines_.reference, *engines_.plain, jobs_, second); })) return nullptr;
   RunSchedule(second, jobs_, dir / "engines");
   if (stop.stop_requested()) return nullptr;
   known.own->Finish();

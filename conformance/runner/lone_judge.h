@@ -53,7 +53,7 @@ class LoneJudge {
   const contract::TokenSource& source_;
   std::filesystem::path work_dir_;
   int jobs_;
-  std::map<std::string, Known> known_;  // by problem, seed and time-out
+  std::map<std::string, Known> known_;  // by problem, storage type of a real family, and seed
 };
 
 }  // namespace plumbline::conformance

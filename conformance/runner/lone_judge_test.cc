@@ -64,7 +64,7 @@ TEST_F(LoneJudgeTest, AsksForNoTruthThatItIsToldOf) {
   other.model.exact().layers = 1;
   Plan plan = MakePlan(LonePlanOptions(other));
   plan.list.problems.push_back(MakePlan(LonePlanOptions(ScriptCase())).list.problems.front());
-  Truths truths(plan.list, {1}, LonePlanOptions(ScriptCase()), source_);
+  Truths truths(plan.list, {{1, {ScriptCase().config.storage}}}, LonePlanOptions(ScriptCase()), source_);
   truths.Finish();
   PlannedCase entry = MakePlan(LonePlanOptions(ScriptCase())).cases.front();
   entry.problem = 1;

@@ -132,11 +132,14 @@ void RealTruth::MakeLines(const contract::EngineDescription& plain) {
     return std::make_unique<RealLineTask>(CaseOf(problem_, "truth/" + problem_.name + "/" + name, config, options_),
                                           Starts(starts));
   };
-  for (DType storage : kStorages) {
+  std::set<DType> truths = storages_;
+  truths.insert(DType::kF32);
+  for (DType storage : truths) {
     const std::string type = "-" + std::string(contract::StorageName(storage));
     Lines& lines = lines_[storage];
     // The reference computes in fp64 whatever the storage type; only the states differ.
     lines.truth = line("truth" + type, problem_.plain, storage);
+    if (!storages_.contains(storage)) continue;
     lines.plain = line("plain" + type, PlainLayout(problem_, storage), storage);
     lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), storage);
     if (!trajectory_.error().empty()) continue;
@@ -155,7 +158,8 @@ std::vector<RunTask*> RealTruth::truth_lines() {
 
 std::vector<RunTask*> RealTruth::plain_lines() {
   std::vector<RunTask*> tasks;
-  for (auto& [storage, lines] : lines_) {
+  for (DType storage : storages_) {
+    const Lines& lines = lines_.at(storage);
     tasks.push_back(lines.plain.get());
     tasks.push_back(lines.other_plain.get());
     if (lines.drift) tasks.push_back(lines.drift.get());
@@ -168,21 +172,22 @@ void RealTruth::Finish() {
   error_ = trajectory_.error();
   for (auto& [storage, lines] : lines_) {
     for (const RealLineTask* line : {lines.truth.get(), lines.plain.get(), lines.other_plain.get()}) {
-      if (error_.empty()) error_ = line->error();
+      if (line && error_.empty()) error_ = line->error();
     }
-    if (error_.empty()) error_ = lines.drift->error();
+    if (lines.drift && error_.empty()) error_ = lines.drift->error();
   }
   if (error_.empty()) error_ = witness_->error();
   if (!error_.empty()) return;
-  for (auto& [storage, lines] : lines_) {
+  for (DType storage : storages_) {
+    const Lines& lines = lines_.at(storage);
     yardsticks_[storage] = {lines.truth->sights(), lines.plain->sights(), lines.other_plain->sights()};
   }
   CheckWitness();
 }
 
 void RealTruth::CheckWitness() {
-  const RealResult result =
-      CheckTruth(problem_.model, problem_.plain.train_batch_size, yardstick(DType::kF32).truth, witness_->sights());
+  const RealResult result = CheckTruth(problem_.model, problem_.plain.train_batch_size,
+                                       lines_.at(DType::kF32).truth->sights(), witness_->sights());
   truth_check_ = result.check;
   if (truth_check_.outcome != reports::CheckOutcome::kPass) error_ = WhyNoTruth(result);
 }

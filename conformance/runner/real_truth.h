@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,11 +78,10 @@ class RealLineTask final : public RunTask {
 // All of it for one problem. Use: run trajectory(); MakeLines(); run the lines; Finish().
 class RealTruth {
  public:
-  static constexpr contract::DType kStorages[] = {contract::DType::kF32, contract::DType::kBF16};
-
-  // `source` must outlive it.
-  RealTruth(const Problem& problem, const PlanOptions& options, const contract::TokenSource& source)
-      : problem_(problem), options_(options), source_(source), trajectory_(problem, options) {}
+  // `storages`: those in which cases are judged. `source` must outlive it.
+  RealTruth(const Problem& problem, const std::set<contract::DType>& storages, const PlanOptions& options,
+            const contract::TokenSource& source)
+      : problem_(problem), storages_(storages), options_(options), source_(source), trajectory_(problem, options) {}
 
   RunTask& trajectory() { return trajectory_; }
   // `plain` describes the engine that runs plain_lines(), and must outlive this.
@@ -95,6 +95,7 @@ class RealTruth {
   const RealStarts& Starts(contract::DType storage) const { return trajectory_.Starts(storage); }
   // States before kSkippedStep (skipped_start.h). None without a trajectory.
   const std::vector<SkippedStart>& skipped_starts() const { return skipped_starts_; }
+  // Of one of the storages.
   const Yardstick& yardstick(contract::DType storage) const { return yardsticks_.at(storage); }
   const std::vector<double>& losses() const { return trajectory_.losses(); }
   int64_t most_tokens() const { return trajectory_.most_tokens(); }
@@ -104,6 +105,7 @@ class RealTruth {
   }
 
  private:
+  // Of fp32, if no case is judged in it, only the truth, which the witness must agree with.
   struct Lines {
     std::unique_ptr<RealLineTask> truth, plain, other_plain;
     std::unique_ptr<DriftTask> drift;  // none without a trajectory
@@ -113,6 +115,7 @@ class RealTruth {
   void CheckWitness();
 
   Problem problem_;
+  std::set<contract::DType> storages_;
   PlanOptions options_;
   const contract::TokenSource& source_;
   RealTrajectoryTask trajectory_;

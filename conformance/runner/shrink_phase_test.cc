@@ -72,7 +72,7 @@ class ShrinkPhaseTest : public ::testing::Test {
   const contract::testing::TemporaryFolder folder_;
   const contract::TokenSource source_{std::vector<int32_t>(100, 1), true};
   const Plan plan_ = MakePlan(LonePlanOptions(ScriptCase()));
-  Truths truths_{plan_.list, {0}, LonePlanOptions(ScriptCase()), source_};
+  Truths truths_{plan_.list, {{0, {ScriptCase().config.storage}}}, LonePlanOptions(ScriptCase()), source_};
   ScriptEngine reference_{folder_.path(), "reference", "error no truth here"};
   PlannedCase entry_;
   std::deque<std::optional<reports::ShrunkRecord>> records_;

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/truths.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "conformance/runner/bias_trial.h"
 #include "conformance/runner/metamorphic_trial.h"
 #include "conformance/runner/real_trial.h"
 
 namespace plumbline::conformance {
 
-Truths::Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options,
+Truths::Truths(const CaseList& list, const NeededTruths& needed, const PlanOptions& options,
                const contract::TokenSource& source)
     : source_(source) {
-  for (int index : problems) {
+  for (const auto& [index, storages] : needed) {
     const Problem& problem = list.problems[static_cast<size_t>(index)];
     if (problem.model.is_exact()) {
       exact_[index] = std::make_unique<ExactTruthTask>(problem, options);
     } else if (problem.unrelated_states > 0) {
       bias_[index] = std::make_unique<BiasTruth>(problem, options);
     } else {
-      real_[index] = std::make_unique<RealTruth>(problem, options, source);
+      real_[index] = std::make_unique<RealTruth>(problem, storages, options, source);
     }
   }
 }
@@ -26,10 +29,21 @@ void Truths::ScheduleTrajectories(const Engine& reference, Schedule& schedule) {
   for (auto& [problem, truth] : real_) schedule.Add(reference.program, reference.description, {&truth->trajectory()});
 }
 
-void Truths::ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule) {
+void Truths::ScheduleRest(const Engine& reference, const Engine& plain, int jobs, Schedule& schedule) {
+  constexpr size_t kStartsPerJob = 2;
+  std::vector<std::vector<RunTask*>> hands(
+      std::clamp<size_t>(real_.size(), 1, kStartsPerJob * static_cast<size_t>(std::max(jobs, 1))));
+  size_t dealt = 0;
   for (auto& [problem, truth] : real_) {
     truth->MakeLines(plain.description);
-    schedule.Add(plain.program, plain.description, truth->plain_lines());
+    std::vector<RunTask*>& hand = hands[dealt++ % hands.size()];
+    const std::vector<RunTask*> lines = truth->plain_lines();
+    hand.insert(hand.end(), lines.begin(), lines.end());
+  }
+  for (const std::vector<RunTask*>& hand : hands) {
+    if (!hand.empty()) schedule.Add(plain.program, plain.description, hand);
+  }
+  for (auto& [problem, truth] : real_) {
     schedule.Add(reference.program, reference.description, truth->truth_lines());
   }
   for (auto& [problem, truth] : bias_) {

@@ -23,17 +23,21 @@ struct Engine {
   contract::EngineDescription description;
 };
 
+// The problems of a list, by number, and in which storage types their cases are judged.
+using NeededTruths = std::map<int, std::set<contract::DType>>;
+
 class Truths {
  public:
-  // `problems`: numbers in the list. References must outlive it.
-  Truths(const CaseList& list, const std::set<int>& problems, const PlanOptions& options,
+  // References must outlive it.
+  Truths(const CaseList& list, const NeededTruths& needed, const PlanOptions& options,
          const contract::TokenSource& source);
 
   bool NeedsPlainEngine() const { return !real_.empty() || !bias_.empty(); }
 
-  // Phase one, then phase two when its runs are over, then Finish when those are.
+  // Phase one, then phase two when its runs are over, then Finish when those are. `jobs`: engines that run at once; the
+  // plain one starts a few times for all problems, since a start costs as much as half of what a small problem needs.
   void ScheduleTrajectories(const Engine& reference, Schedule& schedule);
-  void ScheduleRest(const Engine& reference, const Engine& plain, Schedule& schedule);
+  void ScheduleRest(const Engine& reference, const Engine& plain, int jobs, Schedule& schedule);
   void Finish();
 
   // After Finish. A case that is judged by a relation needs no truth.

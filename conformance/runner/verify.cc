@@ -5,7 +5,6 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "conformance/contract/batch_source.h"
@@ -40,22 +39,22 @@ Plan CasesOf(const VerifyOptions& options, const DefectPlan& defects) {
   return plan;
 }
 
-// Those that need a truth.
-std::set<int> ProblemsOf(const Plan& plan, const DefectPlan& defects) {
-  std::set<int> problems;
-  for (const PlannedCase& entry : plan.cases) {
-    if (!entry.relation) problems.insert(entry.problem);
-  }
+NeededTruths TruthsFor(const Plan& plan, const DefectPlan& defects) {
+  NeededTruths needed;
+  const auto add = [&](const PlannedCase& entry) {
+    if (!entry.relation) needed[entry.problem].insert(entry.spec.config.storage);
+  };
+  for (const PlannedCase& entry : plan.cases) add(entry);
   for (const ListedDefect& listed : defects.defects) {
-    for (const PlannedCase& entry : defects.cases.at(listed.family)) problems.insert(entry.problem);
+    for (const PlannedCase& entry : defects.cases.at(listed.family)) add(entry);
   }
-  return problems;
+  return needed;
 }
 
 // The witness is also the yardstick of the real families.
-bool NeedsWitness(const Plan& plan, const std::set<int>& problems) {
-  const bool real = std::any_of(problems.begin(), problems.end(), [&](int problem) {
-    return !plan.list.problems[static_cast<size_t>(problem)].model.is_exact();
+bool NeedsWitness(const Plan& plan, const NeededTruths& needed) {
+  const bool real = std::any_of(needed.begin(), needed.end(), [&](const auto& truth) {
+    return !plan.list.problems[static_cast<size_t>(truth.first)].model.is_exact();
   });
   return real || std::any_of(plan.cases.begin(), plan.cases.end(),
                              [](const PlannedCase& entry) { return entry.role == Role::kWitness; });
@@ -72,11 +71,11 @@ class Verification {
         source_(contract::ReadTokenSource(options.text)),
         defects_(PlanDefects(options), options.engines.optimized_defects),
         plan_(CasesOf(options, defects_.plan())),
-        problems_(ProblemsOf(plan_, defects_.plan())),
-        engines_(DescribeEngines(options, NeedsWitness(plan_, problems_))) {}
+        needed_(TruthsFor(plan_, defects_.plan())),
+        engines_(DescribeEngines(options, NeedsWitness(plan_, needed_))) {}
 
   reports::Record Run() {
-    Truths truths(plan_.list, problems_, options_.plan, source_);
+    Truths truths(plan_.list, needed_, options_.plan, source_);
     RunTruths(truths);
     Schedule schedule(source_, options_.work_dir, stop_);
     RunTrials(truths, schedule);
@@ -99,7 +98,7 @@ class Verification {
     truths.ScheduleTrajectories(engines_.reference, first);
     RunAll(first, "the reference trains (1 of 3)");
     Schedule second(source_, options_.work_dir / "second", stop_);
-    truths.ScheduleRest(engines_.reference, engines_.witness, second);
+    truths.ScheduleRest(engines_.reference, engines_.witness, options_.jobs, second);
     RunAll(second, "truths and plain runs (2 of 3)");
     truths.Finish();
   }
@@ -277,7 +276,7 @@ class Verification {
 
   DefectRuns defects_;
   Plan plan_;
-  std::set<int> problems_;  // that need a truth
+  NeededTruths needed_;
   VerifyEngines engines_;
 
   std::vector<std::optional<std::string>> declined_;  // by case: why it is not started
