@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/truth.h"
 
+#include <algorithm>
+
 #include "conformance/contract/error.h"
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
@@ -14,6 +16,8 @@ using contract::Perturbation;
 using Kind = contract::Perturbation::Kind;
 
 constexpr int64_t kPerturbedStep = 4;
+// With a perturbed run's last step, some steps beyond those that a unit needs to spread.
+constexpr int64_t kPerturbedSteps = kPerturbedStep + kMinAmplifyingSteps + 6;
 
 // Modular SGD has no moment, and its update does not read the step counter. A unit of a master weight shows where the
 // weight, an eighth of it, crosses to the next: in one of eight steps, so that in one of some hundred runs it never
@@ -46,7 +50,7 @@ void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std:
                                 ", in which a unit would be added: where it passes it shows nothing"});
     return;
   }
-  const int64_t last = runs.front().spec.steps - 1;
+  const int64_t last = runs[1].spec.steps - 1;
   const std::string dump = contract::DumpName(0, last);
   const contract::TensorFile unperturbed = contract::ReadTensorFile(out_dirs.front() / dump);
   std::vector<Amplification> measured;
@@ -67,7 +71,8 @@ void ReadAmplification(const std::vector<TruthRun>& runs, const std::vector<std:
 std::vector<TruthRun> TruthRuns(const Problem& problem, const PlanOptions& options) {
   const contract::RunConfig& config = problem.plain;
   TruthRun truth{CaseOf(problem, "truth/" + problem.name, config, options), ""};
-  truth.spec.dump_steps = {problem.steps - 1};
+  const int64_t perturbed_steps = std::min(problem.steps, kPerturbedSteps);
+  truth.spec.dump_steps = {perturbed_steps - 1};
   std::vector<TruthRun> runs = {truth};
   if (problem.steps <= kPerturbedStep) return runs;
   for (Kind kind : KindsOf(problem.plain.optimizer)) {
@@ -75,6 +80,7 @@ std::vector<TruthRun> TruthRuns(const Problem& problem, const PlanOptions& optio
     perturbed.perturbed = std::string(contract::Name(kind));
     const bool again = runs.back().perturbed == perturbed.perturbed;
     perturbed.spec.id += "/one-unit-in-" + perturbed.perturbed + (again ? "-again" : "");
+    perturbed.spec.steps = perturbed_steps;
     perturbed.spec.perturbation = MakePerturbation(problem.model.exact(), kind, again);
     runs.push_back(perturbed);
   }

@@ -10,6 +10,7 @@
 #include "conformance/contract/file_io.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/contract/testing/temporary_folder.h"
+#include "conformance/oracle/sensitivity_check.h"
 #include "conformance/oracle/testing/example_run.h"
 
 namespace plumbline::conformance {
@@ -31,6 +32,9 @@ TEST(TruthRuns, AddOneUnitToEachThingThatTheOptimizerKeeps) {
       const contract::Perturbation& unit = *runs[i].spec.perturbation;
       if (runs[i].perturbed == "master") masters.emplace(unit.tensor, unit.index);
       EXPECT_EQ(runs[i].spec.dump_steps, runs.front().spec.dump_steps);
+      EXPECT_EQ(runs[i].spec.steps, runs.front().spec.dump_steps.front() + 1) << "ends with what is compared";
+      EXPECT_GE(runs[i].spec.steps, unit.step + 1 + kMinAmplifyingSteps);
+      EXPECT_LE(runs[i].spec.steps, runs.front().spec.steps);
     }
     EXPECT_EQ(masters.size(), 2u) << "a unit of one may never reach its weight";
     const bool momentum = problem.plain.optimizer == contract::OptimizerKind::kModularMomentum;
