@@ -90,7 +90,7 @@ class Shrinking(Case):
         self.assertFalse(case["model"]["dropout"])
         self.assertEqual((case["steps"], case["model"]["layers"], case["model"]["heads"], case["model"]["width"]), (1, 1, 1, 1))
         self.assertIn("data 3 → 2", shrunk["reduced"])
-        self.assertIn("steps 60 → 1", shrunk["reduced"])
+        self.assertIn("steps 50 → 1", shrunk["reduced"])
 
         # The engine without the defect does not fail in it, and one step is too short to show that it is right.
         done, record = self.verify("--case-file", path)

@@ -277,7 +277,7 @@ class Help(Case):
 
     def record_files(self):
         for index in (1, 2):
-            done = run("verify", "--filter", "exact/sgd-v19/torch_eager-*", "--shard", f"{index}/2", "--out",
+            done = run("verify", "--filter", "exact/sgd-v19/metamorphic-*", "--shard", f"{index}/2", "--out",
                        self.dir / f"shard{index}")
             self.assertEqual(done.returncode, 0, done.stderr)
 

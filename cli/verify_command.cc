@@ -154,8 +154,7 @@ conformance::VerifyOptions VerifyOptionsOf(const VerifyOptions& options) {
   verify.run_defects = options.self_test || !(options.no_self_test || narrowed);
   verify.all_defects = options.self_test || verify.plan.tier != conformance::Tier::kSmoke;
   verify.run_cases = !options.self_test;
-  // A smoke run shows that defects are caught, not by how many checks: that is what --self-test is for.
-  verify.first_kill = options.first_kill || (verify.run_cases && verify.plan.tier == conformance::Tier::kSmoke);
+  verify.first_kill = !options.every_kill;
   if (!options.mutants.empty()) TryMutants(options, verify);
   verify.require = options.require;
   verify.expected_unsupported = options.expect_unsupported;

@@ -151,7 +151,7 @@ CLI::App* AddVerifyOptions(CLI::App& app, VerifyOptions& options) {
       ->add_option("--out", options.out, "New or empty folder for the results (default: a new one in plumbline-out/)")
       ->type_name("FOLDER");
   command->add_flag("--self-test", options.self_test,
-                    "Only show that the checks catch every planted defect (tier smoke tries nine)");
+                    "Only show that the checks catch every planted defect (tier smoke tries eight)");
   command->add_flag("--no-self-test", options.no_self_test, "Leave the planted defects out");
   command
       ->add_option("--shrink", options.shrink,
@@ -171,9 +171,9 @@ CLI::App* AddVerifyOptions(CLI::App& app, VerifyOptions& options) {
       ->needs(mutants);
   mutants->needs("--mutant-engine");
   command->add_flag("--require", options.require, "NOT_RUN is a failure");
-  command->add_flag(
-      "--first-kill", options.first_kill,
-      "Try a planted defect on no more cases once a check that is meant for it has caught it (as tier smoke does)");
+  command->add_flag("--every-kill", options.every_kill,
+                    "Try a planted defect on all of its cases, and name every check that catches it, not only until a "
+                    "check that is meant for it has (many minutes)");
   command->add_flag("--keep", options.keep, "Keep the folders of all cases, not only of failed ones");
   command->add_flag("--json", options.json,
                     "Print JSON only: the record, or what --list or --coverage print (docs/formats.md)");

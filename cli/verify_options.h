@@ -21,7 +21,7 @@ struct VerifyOptions {
   bool self_test = false;
   bool no_self_test = false;
   bool require = false;
-  bool first_kill = false;
+  bool every_kill = false;
   bool keep = false;
   bool json = false;
   bool verbose = false;

@@ -119,14 +119,14 @@ class Verdicts(Case):
         done, record = self.verify("--filter", FILTER, "--json")
         self.assertEqual(json.loads(done.stdout), record)
 
-    def test_the_whole_list_passes_and_nine_defects_are_caught(self):
+    def test_the_whole_list_passes_and_its_defects_are_caught(self):
         done, record = self.verify()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual({case["verdict"] for case in record["cases"]}, {"PASS"})
         engines = {case["engine"] for case in record["cases"]}
         self.assertEqual(engines, {"optimized", "optimized (twin)", "torch_eager"})
         defects = {defect["id"]: defect for defect in record["defects"]}
-        self.assertEqual(set(defects), {"G1", "G9", "G14", "G18", "G20", "C2", "L5", "O3b", "Z16", "X123"})
+        self.assertEqual(set(defects), {"G1", "G9", "G14", "C2", "L5", "O3b", "Z16", "X123"})
         for name, defect in defects.items():
             self.assertTrue(defect["caught"], name)
             self.assertTrue(defect["caught_by"], name)
@@ -175,9 +175,9 @@ class Verdicts(Case):
 
 
 class Lists(Case):
-    def test_list_prints_at_least_sixty_ids_once(self):
+    def test_list_prints_at_least_a_hundred_ids_once(self):
         ids = run("verify", "--list").stdout.split()
-        self.assertGreaterEqual(len(ids), 60)
+        self.assertGreaterEqual(len(ids), 100)
         self.assertEqual(len(set(ids)), len(ids))
 
     def test_list_and_coverage_as_json_are_one_object_that_says_what_the_text_says(self):
@@ -583,7 +583,8 @@ def run_truly(entries):
 def lie(part, in_dumps=None, in_trace=None):
     true = []
     for id, entry in each():
-        if not (id.endswith('/' + part) and (in_dumps or in_trace)):
+        of_the_half = id.endswith('/' + part) and '-nan/' not in id  # a run after a skipped step is resumed too
+        if not (of_the_half and (in_dumps or in_trace)):
             true.append(entry)
             continue
         run_truly(true)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/defect_layouts.h"
 
+#include <algorithm>
+
 namespace plumbline::conformance {
 namespace {
 
@@ -75,6 +77,13 @@ std::vector<AxisValues> DefectLayouts(const std::string& family) {
                        {"storage", layout.storage}});
   }
   return layouts;
+}
+
+bool HasDefectLayout(const Problem& problem, const std::string& storage) {
+  const std::vector<DefectLayout> layouts = LayoutsOf(std::string(problem.model.family()));
+  return std::any_of(layouts.begin(), layouts.end(), [&](const DefectLayout& layout) {
+    return layout.problem == problem.name && layout.storage == storage;
+  });
 }
 
 }  // namespace plumbline::conformance

@@ -14,4 +14,7 @@ namespace plumbline::conformance {
 // Of a family ("exact", "gpt2", "llama").
 std::vector<AxisValues> DefectLayouts(const std::string& family);
 
+// Whether one of them is of this problem in this storage type ("bf16").
+bool HasDefectLayout(const Problem& problem, const std::string& storage);
+
 }  // namespace plumbline::conformance

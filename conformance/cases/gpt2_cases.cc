@@ -212,8 +212,10 @@ CaseList Gpt2Cases(Tier tier) {
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
     scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
+    scales.back().fp32_alone = TriesInFp32Alone(tier, problem);
   }
-  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength, DefectLayouts("gpt2"));
+  return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength, DefectLayouts("gpt2"),
+                      SizesOf(tier).gpt2_layouts);
 }
 
 }  // namespace plumbline::conformance

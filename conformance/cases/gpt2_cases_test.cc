@@ -31,12 +31,30 @@ TEST(Gpt2Cases, HaveUniqueIdsAndConfigsThatParseBackAndDivide) {
   EXPECT_GE(ids.size(), 25u);
 }
 
-TEST(Gpt2Cases, HaveEveryPairOfDegreeAndStage) {
-  std::set<std::pair<int64_t, int64_t>> seen;
-  for (const CaseSpec& spec : Gpt2Cases().cases) seen.insert({spec.config.data_degree, spec.config.zero_stage});
-  for (int64_t degree : {1, 2, 3, 4, 8}) {
-    for (int64_t stage : {0, 1, 2, 3}) EXPECT_TRUE(seen.contains({degree, stage})) << degree << " " << stage;
+TEST(Gpt2Cases, HaveEveryPairOfDegreeAndStageFromFullOnAndEachOfBothInSmoke) {
+  for (Tier tier : {Tier::kSmoke, Tier::kFull}) {
+    std::set<int64_t> degrees, stages;
+    std::set<std::pair<int64_t, int64_t>> pairs;
+    for (const CaseSpec& spec : Gpt2Cases(tier).cases) {
+      degrees.insert(spec.config.data_degree);
+      stages.insert(spec.config.zero_stage);
+      pairs.insert({spec.config.data_degree, spec.config.zero_stage});
+    }
+    EXPECT_EQ(degrees, (std::set<int64_t>{1, 2, 3, 4, 8}));
+    EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2, 3}));
+    EXPECT_GE(pairs.size(), tier == Tier::kFull ? degrees.size() * stages.size() : 15u);
   }
+}
+
+TEST(Gpt2Cases, OfSmokeAreInBf16WhereDefectsAreTriedInIt) {
+  std::set<std::string> in_bf16;
+  const CaseList smoke = Gpt2Cases(Tier::kSmoke);
+  for (const CaseSpec& spec : smoke.cases) {
+    if (spec.config.storage == contract::DType::kBF16) {
+      in_bf16.insert(smoke.problems[static_cast<size_t>(spec.problem)].name);
+    }
+  }
+  EXPECT_EQ(in_bf16, (std::set<std::string>{"tied-adamw", "untied-sgd"}));
 }
 
 TEST(Gpt2Cases, HaveTheProblemsThatRealEnginesGetWrong) {

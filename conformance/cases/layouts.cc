@@ -150,6 +150,10 @@ std::vector<Constraint> Constraints() {
            [](const RunConfig& config, const LayoutScale& scale) {
              return config.storage != DType::kF16 || scale.has_fp16;
            }},
+          {"tier smoke tries in bf16 only problems on which defects are tried in it",
+           [](const RunConfig& config, const LayoutScale& scale) {
+             return config.storage == DType::kF32 || !scale.fp32_alone;
+           }},
           {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
              return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
            }}};

@@ -21,6 +21,7 @@ struct LayoutScale {
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
   bool has_fp16 = true;         // false: the family is not built in it yet
+  bool fp32_alone = false;      // the tier tries the problem in no other type
   int64_t fp16_loss_scale = 0;  // 0: fp16 does not fit
 };
 

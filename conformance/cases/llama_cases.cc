@@ -101,6 +101,7 @@ CaseList LlamaCases(Tier tier) {
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
     scales.push_back(ScaleOf(problem.model, "mlp.down.weight", "attn.out.weight"));
+    scales.back().fp32_alone = TriesInFp32Alone(tier, problem);
   }
   return CoverLayouts(std::move(problems), scales, SizesOf(tier).llama_strength, DefectLayouts("llama"));
 }

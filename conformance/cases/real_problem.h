@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all problems of the real families have alike: the batch, the steps, and one rank with one micro-batch in fp32.
+// What all problems of the real families have alike: the storage types of a tier, the batch, the steps, and one rank with one micro-batch in fp32.
 #pragma once
 
 #include <string>
 
+#include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/problem.h"
+#include "conformance/cases/tier.h"
 
 namespace plumbline::conformance {
 
@@ -19,6 +21,11 @@ inline Problem RealProblem(const std::string& name, const contract::ModelSpec& m
   problem.plain.optimizer = optimizer;
   problem.plain.params.lr = lr;
   return problem;
+}
+
+// The yardstick of one problem in bf16 costs as much as all its cases in fp32 together: ten whole runs of the witness.
+inline bool TriesInFp32Alone(Tier tier, const Problem& problem) {
+  return tier == Tier::kSmoke && !HasDefectLayout(problem, "bf16");
 }
 
 }  // namespace plumbline::conformance

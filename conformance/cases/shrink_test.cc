@@ -166,7 +166,7 @@ TEST(ShrinkAxes, ReductionsNameTheAxesThatDiffer) {
   EXPECT_EQ(Reductions(spec, spec), "");
   Case smaller = WithValue(spec, AxisOf("data"), 2).value();
   smaller = WithValue(smaller, AxisOf("steps"), 1).value();
-  EXPECT_EQ(Reductions(spec, smaller), "data 8 → 2, steps 60 → 1");
+  EXPECT_EQ(Reductions(spec, smaller), "data 8 → 2, steps " + std::to_string(spec.steps) + " → 1");
   const Case narrow = Listed("gpt2/tied-adamw");
   EXPECT_EQ(Reductions(narrow, WithValue(narrow, AxisOf("dropout"), 0).value()), "dropout on → off");
   for (const char* id : {"gpt2/tied-adamw/", "gpt2/frozen-momentum/", "gpt2/frozen-adamw/", "gpt2/cycled-adamw/"}) {
@@ -239,7 +239,9 @@ TEST(Shrink, FindsExactlyWhatAFailureNeeds) {
 }
 
 TEST(Shrink, ReturnsToAnAxisThatAnotherHadHeldUp) {
-  const Case start = Listed("exact/dense-v19/data8-zero0-acc3");
+  Case start = Listed("exact/dense-v19/data8-");
+  start.config.accumulation_steps = 3;
+  start.config.micro_batch_size = start.config.train_batch_size / 8 / 3;
   const auto still_fails = [](const Case& spec) {
     const bool needed = spec.config.accumulation_steps >= 2 && spec.model.vocab() >= 7;
     return needed && (spec.config.data_degree >= 2 || spec.config.train_batch_size <= 8);

@@ -21,9 +21,11 @@ struct ListedDefect {
 
 // Different kinds and checks, from a value to a count: what a run that is not about defects tries in a few seconds.
 // Those of the second line are of family gpt2, of the third of llama.
-inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14", "G18", "G20",  //
-                                                     "C2", "L5", "O3b", "Z16",         //
+inline constexpr std::string_view kSmokeDefects[] = {"G1", "G9", "G14",         //
+                                                     "C2", "L5", "O3b", "Z16",  //
                                                      "X123"};
+// Each is caught on one of the first cases of its family, on which alone it is tried then; and so is the clean twin.
+inline constexpr size_t kSmokeDefectCases = 3;
 
 // All, or those of kSmokeDefects.
 std::vector<ListedDefect> PlantedDefects(bool all);

@@ -9,7 +9,11 @@ namespace plumbline::conformance {
 namespace {
 
 std::vector<PlannedCase> CasesFor(const std::string& family, const VerifyOptions& options) {
-  if (!options.listed_defects) return DefectCases(family, options.plan);
+  if (!options.listed_defects) {
+    std::vector<PlannedCase> cases = DefectCases(family, options.plan);
+    if (!options.all_defects) cases.resize(std::min(cases.size(), kSmokeDefectCases));
+    return cases;
+  }
   PlanOptions plan = options.plan;
   plan.timeout_s = options.listed_timeout_s;
   std::vector<PlannedCase> cases = DefectCases(family, plan);

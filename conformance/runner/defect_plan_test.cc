@@ -41,6 +41,8 @@ TEST(PlanDefects, TriesThePlantedOnesUnlessOthersAreListed) {
   VerifyOptions options;
   const DefectPlan smoke = PlanDefects(options);
   EXPECT_EQ(smoke.defects.size(), std::size(kSmokeDefects));
+  for (const auto& [family, cases] : smoke.cases) EXPECT_EQ(cases.size(), kSmokeDefectCases) << family;
+  EXPECT_EQ(smoke.twins.size(), kSmokeDefectCases * smoke.cases.size());
   options.all_defects = true;
   EXPECT_GT(PlanDefects(options).defects.size(), smoke.defects.size());
   options.listed_defects = OfMutants().listed_defects;

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "conformance/cases/bias_cases.h"
@@ -40,18 +41,23 @@ const CaseList& AllLayouts(Tier tier) {
   return tier == Tier::kFull ? LayoutsOf<Tier::kFull>() : LayoutsOf<Tier::kNightly>();
 }
 
-bool HasCases(const CaseList& list, size_t problem) {
-  return std::any_of(list.cases.begin(), list.cases.end(),
-                     [&](const CaseSpec& spec) { return static_cast<size_t>(spec.problem) == problem; });
+// The storage types of the problem's cases.
+std::set<DType> StoragesOf(const CaseList& list, size_t problem) {
+  std::set<DType> storages;
+  for (const CaseSpec& spec : list.cases) {
+    if (static_cast<size_t>(spec.problem) == problem) storages.insert(spec.config.storage);
+  }
+  return storages;
 }
 
+// In tier smoke in fp32 alone: there the witness is first of all the second engine of every truth, in fp64, and what it
+// makes of storage types is tried again by every case that they are a yardstick of.
 std::vector<PlannedCase> WitnessCases(const CaseList& list, const PlanOptions& options) {
   std::vector<PlannedCase> cases;
   for (size_t i = 0; i < list.problems.size(); ++i) {
     const Problem& problem = list.problems[i];
-    if (!HasCases(list, i)) continue;
-    for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
-      if (storage != DType::kBF16 && problem.unrelated_states > 0) continue;  // a small bias is a question of bf16
+    for (DType storage : StoragesOf(list, i)) {
+      if (options.tier == Tier::kSmoke && storage != DType::kF32) continue;
       const auto config = PlainIn(problem, storage);
       if (!config) continue;
       const std::string name(contract::StorageName(storage));
