@@ -254,7 +254,7 @@ TEST(SeeStep, FailsOnAnEmptySlice) {
   tensor.data.clear();
   listed.end = listed.begin;
   listed.digest = {};
-  ExpectFail(See(spec, outputs), "allowed: an integer, at least 1");
+  ExpectFail(See(spec, outputs), "allowed: an integer from 1 to");
 }
 
 TEST(SeeStep, FailsOnASliceThatTheTraceListsTwice) {
