@@ -54,11 +54,12 @@ Problem GroupedAdamW() {
 }
 
 // One key for all heads, whole samples, the usual angles and epsilon, and nothing between the gradient and the weights
-// but the rate. Three pairs of channels to a head: an odd number.
+// but the rate. Three pairs of channels to a head: an odd number. A frozen head.
 Problem SharedSgd() {
   LlamaSpec model = Model({1, 30, 5, 1, 9, 37, 43});
   model.unused = true;
-  return RealProblem("shared-sgd", model, OptimizerKind::kSgd, 0.1);
+  model.frozen = {"head.weight"};
+  return RealProblem("shared-sgd", model, OptimizerKind::kSgd, 0.3);
 }
 
 // A key for each head, frozen parameters of all kinds, samples of unequal lengths without dropout (so that samples may
@@ -73,16 +74,15 @@ Problem FrozenNesterov() {
                   "layers.0.mlp.gate.weight",
                   "layers.1.norm2.weight",
                   "layers.1.attn.v.weight",
-                  "layers.1.mlp.up.weight",
-                  "head.weight"};
-  Problem problem = RealProblem("frozen-nesterov", model, OptimizerKind::kSgd, 0.05);
+                  "layers.1.mlp.up.weight"};
+  Problem problem = RealProblem("frozen-nesterov", model, OptimizerKind::kSgd, 0.2);
   problem.plain.params.momentum = 0.8;
   problem.plain.params.nesterov = true;
   problem.plain.params.weight_decay = 0.01;
   problem.plain.schedule.kind = Schedule::Kind::kOneCycle;
   contract::Cycle& cycle = problem.plain.schedule.cycle;
-  cycle.min_lr = 0.02;
-  cycle.max_lr = 0.08;
+  cycle.min_lr = 0.1;
+  cycle.max_lr = 0.4;
   cycle.first_steps = 6;
   cycle.second_steps = 4;
   cycle.first_stairs = 3;
