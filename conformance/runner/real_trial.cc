@@ -25,9 +25,13 @@ bool GradientIsFinite(const StepSight& sight) {
 
 // A step from an injected state in which no gradient is found: no fault where a plain engine finds none either, since
 // then the storage type or fp32 does not hold what fp64 does.
-std::optional<CheckRecord> WhyNoUpdate(const Yardstick& yardstick, size_t start, const StepSight& seen) {
-  if (GradientIsFinite(seen) || start >= yardstick.plain.size()) return std::nullopt;
-  if (GradientIsFinite(yardstick.plain[start]) && GradientIsFinite(yardstick.other_plain[start])) return std::nullopt;
+// `start`: the step of the plain engines that begins at this state.
+std::optional<CheckRecord> WhyNoUpdate(const Yardstick& yardstick, int64_t start, const StepSight& seen) {
+  if (GradientIsFinite(seen)) return std::nullopt;
+  const auto is_lost = [&](const StepSight& plain) { return plain.step == start && !GradientIsFinite(plain); };
+  const bool lost =
+      std::ranges::any_of(yardstick.plain, is_lost) || std::ranges::any_of(yardstick.other_plain, is_lost);
+  if (!lost) return std::nullopt;
   return CheckRecord{
       "update", CheckOutcome::kVacuous, 0,
       "step " + std::to_string(seen.step) +
@@ -205,24 +209,20 @@ void RealTrial::AddStepChecks(Judgement& judgement) const {
 
 void RealTrial::AddUpdateChecks(Judgement& judgement) const {
   const Yardstick& yardstick = truth_.yardstick(base_.config.storage);
-  std::vector<int64_t> steps;  // of the yardstick, which begin at the states that every run here begins at
-  for (const Run& run : runs_) {
-    if (run.part == Part::kStep) steps.push_back(run.traced.first_step);
-  }
   for (const Run& run : runs_) {
     const auto this_run = [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); };
     const auto update = [&](const std::optional<SightResult>& sight) {
       if (!sight || !sight->sight) return;
-      const auto first = std::ranges::find(steps, run.traced.first_step) - steps.begin();
-      if (auto lost = WhyNoUpdate(yardstick, static_cast<size_t>(first), *sight->sight)) {
+      const StepSight& seen = *sight->sight;
+      if (auto lost = WhyNoUpdate(yardstick, run.traced.first_step, seen)) {
         return JoinCheck(judgement.checks, *std::move(lost));
       }
       const RealStart& start = *StartOf(run);
-      const bool resumed = run.part == Part::kSkippedResumed;
-      Add(judgement,
-          CheckUpdate(run.traced, start,
-                      resumed ? WithFrozenMastersOf(start, run.traced.model, *sight->sight) : *sight->sight),
-          this_run);
+      if (run.part == Part::kSkippedResumed) {
+        const StepSight whole = WithFrozenMastersOf(start, run.traced.model, seen);
+        return Add(judgement, CheckUpdate(run.traced, start, whole), this_run);
+      }
+      Add(judgement, CheckUpdate(run.traced, start, seen), this_run);
     };
     if (run.part != Part::kSkipped) {
       update(run.sight);
