@@ -5,12 +5,15 @@
 
 namespace plumbline::conformance {
 
-CaseHands DealCases(const std::vector<PlannedCase>& cases, const std::vector<bool>& starts, int jobs) {
+size_t NumHands(size_t worth, int jobs) {
   constexpr size_t kStartsPerJob = 2;
-  constexpr size_t kMinCasesPerStart = 4;  // a start costs about as much as four small cases
-  const size_t most = kStartsPerJob * static_cast<size_t>(std::max(jobs, 1));
+  return std::clamp<size_t>(worth, 1, kStartsPerJob * static_cast<size_t>(std::max(jobs, 1)));
+}
+
+CaseHands DealCases(const std::vector<PlannedCase>& cases, const std::vector<bool>& starts, int jobs) {
+  constexpr size_t kMinCasesPerStart = 4;
   CaseHands hands;
-  hands.candidate.resize(std::clamp<size_t>(cases.size() / kMinCasesPerStart, 1, most));
+  hands.candidate.resize(NumHands(cases.size() / kMinCasesPerStart, jobs));
   size_t dealt = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
     if (!starts[i]) continue;

@@ -9,6 +9,10 @@
 
 namespace plumbline::conformance {
 
+// Starts among which an engine's work is dealt: as many as it is worth, so few that all jobs have work to the end and a
+// start, which costs about as much as four small cases, is rare.
+size_t NumHands(size_t worth, int jobs);
+
 // Numbers of cases, each list in the order in which its start runs them.
 struct CaseHands {
   std::vector<std::vector<size_t>> candidate;  // a start each; some may be empty

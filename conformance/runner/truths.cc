@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/truths.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "conformance/runner/bias_trial.h"
+#include "conformance/runner/case_hands.h"
 #include "conformance/runner/metamorphic_trial.h"
 #include "conformance/runner/real_trial.h"
 
@@ -30,9 +30,7 @@ void Truths::ScheduleTrajectories(const Engine& reference, Schedule& schedule) {
 }
 
 void Truths::ScheduleRest(const Engine& reference, const Engine& plain, int jobs, Schedule& schedule) {
-  constexpr size_t kStartsPerJob = 2;
-  std::vector<std::vector<RunTask*>> hands(
-      std::clamp<size_t>(real_.size(), 1, kStartsPerJob * static_cast<size_t>(std::max(jobs, 1))));
+  std::vector<std::vector<RunTask*>> hands(NumHands(real_.size(), jobs));
   size_t dealt = 0;
   for (auto& [problem, truth] : real_) {
     truth->MakeLines(plain.description);
