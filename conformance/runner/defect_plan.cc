@@ -3,21 +3,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace plumbline::conformance {
 namespace {
 
 std::vector<PlannedCase> CasesFor(const std::string& family, const VerifyOptions& options) {
-  if (!options.listed_defects) {
-    std::vector<PlannedCase> cases = DefectCases(family, options.plan);
-    if (!options.all_defects) cases.resize(std::min(cases.size(), kSmokeDefectCases));
-    return cases;
-  }
   PlanOptions plan = options.plan;
-  plan.timeout_s = options.listed_timeout_s;
+  std::optional<size_t> at_most = options.listed_cases_at_most;
+  if (options.listed_defects) plan.timeout_s = options.listed_timeout_s;
+  if (!options.listed_defects && !options.all_defects) at_most = kSmokeDefectCases;
   std::vector<PlannedCase> cases = DefectCases(family, plan);
-  cases.resize(std::min(cases.size(), options.listed_cases_at_most.value_or(cases.size())));
+  cases.resize(std::min(cases.size(), at_most.value_or(cases.size())));
   return cases;
 }
 
