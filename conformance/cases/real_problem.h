@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all problems of the real families have alike: the storage types of a tier, the batch, the steps, and one rank with one micro-batch in fp32.
+// What all problems of the real families have alike: the storage types of a tier, the batch, the steps, and one rank
+// with one micro-batch in fp32.
 #pragma once
 
 #include <string>
