@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the list of mutants of `optimized` and `kernels` anew: finds them, drops what does not compile, samples, writes.
 
-  generate.py [--count N] [--seed TEXT] [--keep LIST] [--libtorch FOLDER] [--out LIST] WORKSPACE
+  generate.py [--count N] [--seed TEXT] [--keep LIST] [--out LIST] WORKSPACE
 
-A tool for maintainers: it needs libclang's Python binding (Debian: python3-clang-16), g++ and LibTorch's headers, and takes
-some minutes. Sources, families and the order are those of the tree, so the same tree and seed give the same list. What was
-passed over is counted by reason, on standard output. Nothing else of the project needs libclang.
+A tool for maintainers: it needs libclang's Python binding (Debian: python3-clang-16) and g++, and takes some minutes.
+Sources, families and the order are those of the tree, so the same tree and seed give the same list. What was passed over is
+counted by reason, on standard output. Nothing else of the project needs libclang.
 
 A fresh sample has other mutants after any change, and what was found out about survivors is lost with them. With --keep,
 the entries of LIST whose place still exists stay, and of the fresh sample only the mutants in files that LIST does not know
@@ -86,6 +86,12 @@ def families(workspace, sources):
         direct = any(file in includes_of(workspace, other, sources) and not other.startswith("optimized/model/") for other in others)
         of[file] = users[0] if len(users) == 1 and (file in FAMILY_ROOTS.values() or not direct) else "any"
     return of
+
+
+def compiler_headers():
+    """The folder of g++'s own headers."""
+    command = ["g++", "-print-file-name=include"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def find_all(workspace, sources, arguments):
@@ -205,16 +211,15 @@ def main(argv):
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", default="plumbline")
     parser.add_argument("--keep", type=pathlib.Path)
-    parser.add_argument("--libtorch", type=pathlib.Path, default=pathlib.Path.home() / ".cache/plumbline/libtorch-2.11.0")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "mutants.jsonl")
     parser.add_argument("workspace", type=pathlib.Path)
     args = parser.parse_intermixed_args(argv)
     workspace = args.workspace.resolve()
-    # A folder with include/, or with torch/include/, as a wheel has it.
-    include = next(path for path in (args.libtorch / "include", args.libtorch / "torch/include") if path.is_dir())
-    flags = ["-std=c++20", "-I", str(workspace), "-isystem", str(include), "-isystem", str(include / "torch/csrc/api/include")]
+    flags = ["-std=c++20", "-I", str(workspace)]
     sources = engine_sources(workspace)
-    mutants, skipped = find_all(workspace, sources, ["-x", "c++", "-w"] + flags)
+    # omp.h is among g++'s own headers, and gives the attribute malloc an argument, which clang does not know.
+    clang_flags = ["-x", "c++", "-w", "-D__malloc__(...)=__malloc__", "-idirafter", compiler_headers()]
+    mutants, skipped = find_all(workspace, sources, clang_flags + flags)
     # Compiling costs most of the time, so only somewhat more than are wanted are tried.
     likely = sample(mutants, int(args.count * SPARE), args.seed)
     broken = Compiler(workspace, sources, flags).broken(likely)
