@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -212,8 +213,8 @@ constexpr const char* kWeightsName = "weights.safetensors";
 constexpr const char* kStateName = "state.safetensors";
 
 // A number in the metadata of the state, which must be there, be one and nothing else, and be good.
-template <typename Number>
-Number MetadataNumber(const TensorFile& state, const std::string& key, bool (*is_good)(Number), const char* allowed) {
+template <typename Number, typename IsGood>
+Number MetadataNumber(const TensorFile& state, const std::string& key, const IsGood& is_good, const char* allowed) {
   const auto entry = state.metadata.find(key);
   const std::string text = entry == state.metadata.end() ? "" : entry->second;
   Number number = -1;
@@ -276,9 +277,27 @@ NormHistory ReadNormHistory(const TensorFile& state) {
   return {MetadataCount(state, "norm_count"), mean, variance};
 }
 
+LossScaler ReadLossScaler(const TensorFile& state) {
+  const auto is_scale = [](double value) {
+    int exponent = 0;
+    return value >= 1 && value <= 0x1p126 && std::frexp(value, &exponent) == 0.5;
+  };
+  LossScaler scaler;
+  scaler.scale = MetadataNumber<double>(state, "loss_scale", is_scale, "a power of two from 1 to 2^126");
+  scaler.steps = MetadataCount(state, "loss_scale_steps");
+  scaler.last_overflow = MetadataNumber<int64_t>(
+      state, "loss_scale_last_overflow", [&](int64_t value) { return value >= -1 && value < scaler.steps; },
+      "an integer from -1 to below loss_scale_steps");
+  scaler.hysteresis = MetadataNumber<int64_t>(
+      state, "loss_scale_hysteresis", [](int64_t value) { return value >= 1 && value <= kMaxStateCount; },
+      "an integer from 1 to 1099511627776");
+  return scaler;
+}
+
 void ReadRealState(const TensorFile& weights, const TensorFile& state, CaseData& data) {
   data.num_updates = MetadataCount(state, "updates");
   if (HasNormHistory(data.spec.config)) data.norm_history = ReadNormHistory(state);
+  if (HasDynamicLossScale(data.spec.config)) data.loss_scaler = ReadLossScaler(state);
   std::set<std::string> weight_names, state_names;
   for (const ParameterSpec& parameter : data.parameters) {
     RealParameterState& entry = data.real_state.emplace_back();
@@ -327,6 +346,12 @@ void AddRealState(const CaseData& data, TensorFile& weights, TensorFile& state) 
     state.metadata["norm_count"] = std::to_string(data.norm_history.count);
     state.metadata["norm_mean"] = JsonNumber(data.norm_history.mean);
     state.metadata["norm_variance"] = JsonNumber(data.norm_history.variance);
+  }
+  if (HasDynamicLossScale(data.spec.config)) {
+    state.metadata["loss_scale"] = JsonNumber(data.loss_scaler.scale);
+    state.metadata["loss_scale_steps"] = std::to_string(data.loss_scaler.steps);
+    state.metadata["loss_scale_last_overflow"] = std::to_string(data.loss_scaler.last_overflow);
+    state.metadata["loss_scale_hysteresis"] = std::to_string(data.loss_scaler.hysteresis);
   }
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     const ParameterSpec& parameter = data.parameters[i];

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conformance/contract/batches.h"
+#include "conformance/contract/loss_scale.h"
 #include "conformance/contract/model_spec.h"
 #include "conformance/contract/norm_history.h"
 #include "conformance/contract/run_config.h"
@@ -73,6 +74,7 @@ struct CaseData {
   std::vector<RealParameterState> real_state;  // same order
   int64_t num_updates = 0;                     // updates made before first_step: t of the next one is this plus 1
   NormHistory norm_history;                    // before first_step; with HasNormHistory
+  LossScaler loss_scaler;                      // before first_step; with HasDynamicLossScale
   Batches batches;                             // of the steps that are run
 };
 

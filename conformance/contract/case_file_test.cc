@@ -153,12 +153,16 @@ TEST(Case, RoundTripsARealFamilyWithAnInfinity) {
   data.real_state[0].master[5] = HUGE_VALF;
   data.spec.config.adaptive_clipping.kind = AdaptiveClipping::Kind::kHistory;
   data.norm_history = {5, 1.0 / 3, 1e-17 / 3};
+  data.spec.config.storage = DType::kF16;
+  data.spec.config.loss_scale = 0;
+  data.loss_scaler = {0x1p40, 9, 7, 2};
   const TemporaryFolder folder;
   WriteCase(folder.path(), data);
   const CaseData read = ReadCase(folder.path());
   EXPECT_EQ(read.spec, data.spec);
   EXPECT_EQ(read.num_updates, 6);
   EXPECT_EQ(read.norm_history, data.norm_history);
+  EXPECT_EQ(read.loss_scaler, data.loss_scaler);
   ASSERT_EQ(read.real_state.size(), data.real_state.size());
   for (size_t i = 0; i < read.real_state.size(); ++i) {
     EXPECT_EQ(read.real_state[i].master, data.real_state[i].master);
@@ -543,6 +547,9 @@ TEST(ReadCase, DemandsCountsAndNormsOfTheStateThatARunCanGoOnFrom) {
     const TemporaryFolder folder;
     CaseData data = LlamaData();
     data.spec.config.adaptive_clipping.kind = AdaptiveClipping::Kind::kHistory;
+    data.spec.config.storage = DType::kF16;
+    data.spec.config.loss_scale = 0;
+    data.loss_scaler = {1024, 9, 8, 2};
     WriteCase(folder.path(), data);
     TensorFile state = ReadTensorFile(folder / "state.safetensors");
     state.metadata[key] = value;
@@ -569,6 +576,18 @@ TEST(ReadCase, DemandsCountsAndNormsOfTheStateThatARunCanGoOnFrom) {
     EXPECT_EQ(message("norm_variance", value),
               "state.safetensors: metadata norm_variance is \"" + value + "\"; allowed: a number from 0 to 1e100");
   }
+  EXPECT_EQ(message("loss_scale", JsonNumber(0x1p126)), "nothing");
+  for (const std::string& value : {std::string("0.5"), std::string("3"), JsonNumber(0x1p127), std::string("inf")}) {
+    EXPECT_EQ(message("loss_scale", value),
+              "state.safetensors: metadata loss_scale is \"" + value + "\"; allowed: a power of two from 1 to 2^126");
+  }
+  for (const std::string value : {"9", "-2"}) {
+    EXPECT_EQ(message("loss_scale_last_overflow", value),
+              "state.safetensors: metadata loss_scale_last_overflow is \"" + value +
+                  "\"; allowed: an integer from -1 to below loss_scale_steps");
+  }
+  EXPECT_EQ(message("loss_scale_hysteresis", "0"),
+            "state.safetensors: metadata loss_scale_hysteresis is \"0\"; allowed: an integer from 1 to 1099511627776");
 }
 
 TEST(ReadCase, DemandsBatchesOfTheSizesThatTheCaseStates) {

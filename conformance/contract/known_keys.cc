@@ -57,11 +57,9 @@ void ObjectOfFixed(const JsonValue& value, const FixedKey& key) { CheckKeys(valu
 
 // What these say is of something that is not there.
 void AnyFlag(const JsonValue& value, const FixedKey&) { value.Bool(); }
-void AnyCount(const JsonValue& value, const FixedKey&) { value.Count(0, kMaxCount); }
 void AnyCountOrNull(const JsonValue& value, const FixedKey&) {
   if (!value.IsNull()) value.Count(0, kMaxCount);
 }
-void AnyNumber(const JsonValue& value, const FixedKey&) { NotNegative(value); }
 void AnyObject(const JsonValue& value, const FixedKey&) { value.Keys(); }
 
 constexpr FixedKey kFixedKeys[] = {
@@ -69,11 +67,6 @@ constexpr FixedKey kFixedKeys[] = {
     {"", "torch_autocast", Disabled},
     {"", "bfloat16", Disabled},
     {"fp16", "auto_cast", Only, "false"},
-    {"fp16", "initial_scale_power", AnyCount},
-    {"fp16", "loss_scale_window", AnyCount},
-    {"fp16", "hysteresis", AnyCount},
-    {"fp16", "consecutive_hysteresis", AnyFlag},
-    {"fp16", "min_loss_scale", AnyNumber},
     {"fp16", "fp16_master_weights_and_grads", Only, "false"},
     {"bf16", "auto_cast", Only, "false"},
     {"bf16", "check_grad_overflow", Only, "true"},

@@ -9,6 +9,7 @@
 
 #include "conformance/contract/config_parsing.h"
 #include "conformance/contract/error.h"
+#include "conformance/contract/loss_scale_config.h"
 #include "conformance/contract/optimizer_config.h"
 #include "conformance/contract/schedule_config.h"
 #include "conformance/contract/strict_json.h"
@@ -88,29 +89,6 @@ void ResolveBatch(const JsonValue& root, RunConfig& config) {
   config.train_batch_size = *micro * config.accumulation_steps * config.data_degree;
 }
 
-// A power of two, so that scaling is exact: 1 ... 2^24, or 0, which is DeepSpeed's word for a dynamic scale.
-void ParseFp16(const JsonValue& fp16, RunConfig& config) {
-  constexpr int64_t kMaxScale = int64_t{1} << 24;
-  CheckKeys(fp16, std::to_array<std::string_view>({"enabled", "loss_scale"}), "fp16");
-  int64_t scale = 0;
-  if (const auto value = fp16.Find("loss_scale")) {
-    const double number = value->Number();
-    const bool is_scale = number >= 0 && number <= kMaxScale && number == std::floor(number);
-    scale = is_scale ? static_cast<int64_t>(number) : -1;
-    if (scale < 0 || (scale & (scale - 1)) != 0) value->Reject("0, or a power of two from 1 to 16777216");
-  }
-  const auto enabled = fp16.Find("enabled");
-  if (!enabled || !enabled->Bool()) return;
-  if (config.storage != DType::kF32) enabled->Reject("false where another storage type is enabled");
-  if (scale == 0) {
-    Fail(ErrorCode::kUnsupported, fp16.Path() +
-                                      ".loss_scale is 0, a dynamic scale, which is known but not built yet; "
-                                      "give a power of two from 1 to 16777216");
-  }
-  config.storage = DType::kF16;
-  config.loss_scale = scale;
-}
-
 void ParseStorage(const JsonValue& root, RunConfig& config) {
   if (const auto bf16 = root.Find("bf16")) {
     CheckKeys(*bf16, std::to_array<std::string_view>({"enabled"}), "bf16");
@@ -179,12 +157,13 @@ void DemandShares(const JsonValue& root, const RunConfig& config) {
   }
 }
 
-// What only a real optimizer understands, or does not yet.
+// What only a real optimizer understands.
 void ParseReal(const JsonValue& root, RunConfig& config) {
-  if (!IsModular(config.optimizer) && config.storage == DType::kF16) {
-    Fail(ErrorCode::kUnsupported, root.At("fp16").At("enabled").Path() + " is true with optimizer " +
-                                      std::string(Name(config.optimizer)) +
-                                      ", which is known but not built yet; allowed: false");
+  if (IsModular(config.optimizer) && HasDynamicLossScale(config)) {
+    Fail(ErrorCode::kInvalidArgument, root.At("fp16").Path() +
+                                          ".loss_scale is 0, a dynamic scale, with optimizer " +
+                                          std::string(Name(config.optimizer)) +
+                                          ", which skips no step; allowed: a power of two from 1 to 16777216");
   }
   for (const char* key : {"param_groups", "scheduler", "gradient_clipping", "adaptive_clipping"}) {
     if (!IsModular(config.optimizer) || !root.Find(key)) continue;
@@ -203,10 +182,7 @@ std::string StorageJson(const RunConfig& config) {
   std::string json = ", \"bf16\": {\"enabled\": ";
   json += (config.storage == DType::kBF16 ? "true" : "false") + HintsJson(config.hints, "bf16") + "}";
   if (config.storage == DType::kF64) json += ", \"fp64\": {\"enabled\": true}";
-  if (config.storage == DType::kF16) {
-    json += ", \"fp16\": {\"enabled\": true, \"loss_scale\": " + std::to_string(config.loss_scale) + "}";
-  }
-  return json;
+  return json + Fp16Json(config);
 }
 
 std::string ZeroJson(const RunConfig& config) {
@@ -229,6 +205,8 @@ std::string_view Name(OptimizerKind kind) {
 bool IsModular(OptimizerKind kind) {
   return kind == OptimizerKind::kModularMomentum || kind == OptimizerKind::kModularSgd;
 }
+
+bool HasDynamicLossScale(const RunConfig& config) { return config.storage == DType::kF16 && config.loss_scale == 0; }
 
 bool HasBetas(OptimizerKind kind) { return !IsModular(kind) && kind != OptimizerKind::kSgd; }
 

@@ -11,6 +11,7 @@
 
 #include "conformance/contract/dtype.h"
 #include "conformance/contract/known_keys.h"
+#include "conformance/contract/loss_scale.h"
 #include "conformance/contract/schedule.h"
 
 namespace plumbline::contract {
@@ -77,7 +78,8 @@ struct RunConfig {
   int64_t accumulation_steps = 1;
   int64_t data_degree = 1;
   DType storage = DType::kF32;  // kF32, kBF16, kF16 or kF64: weights and activations; with kF64 all else is fp64 too
-  int64_t loss_scale = 1;       // a power of two, beyond 1 with kF16 only: gradients are made of the loss times this
+  int64_t loss_scale = 1;       // with kF16: gradients are made of the loss times this, a power of two; 0: dynamic_loss_scale
+  DynamicLossScale dynamic_loss_scale = {};
   int64_t zero_stage = 0;       // 0 ... 3
   int64_t reduce_bucket_elems = 500'000'000;
   bool overlap_comm = true;
@@ -96,6 +98,9 @@ struct RunConfig {
 
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
+
+// Whether the loss scale changes by itself: the state, traces and checkpoints then hold a LossScaler.
+bool HasDynamicLossScale(const RunConfig& config);
 
 // What descriptions and cases call a storage type: "fp64", "fp32", "bf16", "fp16".
 std::string_view StorageName(DType storage);

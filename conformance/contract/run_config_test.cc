@@ -225,16 +225,38 @@ TEST(RunConfig, TakesAPowerOfTwoAsTheLossScaleOfFp16) {
   EXPECT_EQ(Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 64})")), plain);
 }
 
-TEST(RunConfig, SaysOfFp16WhatIsNotBuilt) {
-  const auto unsupported = [](const std::string& json) {
-    return testing::ErrorMessage(ErrorCode::kUnsupported, [&] { Parse(json); });
+TEST(RunConfig, ScalesTheLossDynamicallyWithDeepSpeedsDefaults) {
+  const RunConfig config = Parse(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})");
+  EXPECT_TRUE(HasDynamicLossScale(config));
+  EXPECT_EQ(config.dynamic_loss_scale, (DynamicLossScale{16, 1000, 2, false, 1}));
+  EXPECT_EQ(Parse(ToJson(config)), config);
+  const RunConfig other = Parse(R"({"train_batch_size": 8, "optimizer": {"type": "SGD"},
+      "fp16": {"enabled": true, "loss_scale": 0.0, "initial_scale_power": 32, "loss_scale_window": 1e2,
+               "hysteresis": 3, "consecutive_hysteresis": true, "min_loss_scale": 64}})");
+  EXPECT_EQ(other.dynamic_loss_scale, (DynamicLossScale{32, 100, 3, true, 64}));
+  EXPECT_EQ(InitialLossScaler(other.dynamic_loss_scale), (LossScaler{0x1p32, 0, -1, 3}));
+  EXPECT_EQ(Parse(ToJson(other)), other);
+}
+
+TEST(RunConfig, RefusesSettingsOfTheLossScaleByNameAndRange) {
+  const auto message = [](const std::string& key_and_value) {
+    return Message(With(R"("train_batch_size": 8, "fp16": {)" + key_and_value + "}"));
   };
-  EXPECT_EQ(unsupported(With(R"("train_batch_size": 8, "fp16": {"enabled": true})")),
-            "config.json: fp16.loss_scale is 0, a dynamic scale, which is known but not built yet; give a power of two "
-            "from 1 to 16777216");
-  EXPECT_EQ(unsupported(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"},
-                            "fp16": {"enabled": true, "loss_scale": 1}})"),
-            "config.json: fp16.enabled is true with optimizer AdamW, which is known but not built yet; allowed: false");
+  EXPECT_EQ(message(R"("enabled": true)"),
+            "config.json: fp16.loss_scale is 0, a dynamic scale, with optimizer ModularSGD, which skips no step; "
+            "allowed: a power of two from 1 to 16777216");
+  EXPECT_EQ(message(R"("initial_scale_power": 61)"),
+            "config.json: fp16.initial_scale_power is 61; allowed: an integer from 0 to 60");
+  EXPECT_EQ(message(R"("loss_scale_window": 0)"),
+            "config.json: fp16.loss_scale_window is 0; allowed: an integer from 1 to 1099511627776");
+  EXPECT_EQ(message(R"("hysteresis": 0)"),
+            "config.json: fp16.hysteresis is 0; allowed: an integer from 1 to 1099511627776");
+  for (const std::string value : {"0", "3", "0.5"}) {
+    EXPECT_EQ(message(R"("min_loss_scale": )" + value), "config.json: fp16.min_loss_scale is " + value +
+                                                            "; allowed: a power of two from 1 to 16777216");
+  }
+  EXPECT_EQ(message(R"("initial_scale_power": 3, "min_loss_scale": 16)"),
+            "config.json: fp16.min_loss_scale is 16; allowed: at most 2^initial_scale_power, 8");
 }
 
 TEST(RunConfig, NamesStorageTypesAsDescriptionsDo) {
@@ -404,10 +426,6 @@ TEST(RunConfig, TakesTheKeysOfADynamicScaleWhereItIsNotUsed) {
   EXPECT_EQ(off, Parse(With(R"("train_batch_size": 8)")));
   EXPECT_EQ(Parse(With(R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 64, )" + dynamic)).loss_scale,
             64);
-  EXPECT_NE(Message(With(R"("train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": 0, )" + dynamic),
-                    ErrorCode::kUnsupported)
-                .find("a dynamic scale"),
-            std::string::npos);
 }
 
 TEST(RunConfig, RefusesParametersThatAModularOptimizerHasNot) {

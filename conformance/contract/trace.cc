@@ -62,14 +62,26 @@ std::string RealJson(const RealStep& real) {
   for (double value : real.lr) lr += (lr.empty() ? "" : ", ") + JsonNumber(value);
   std::string json = ", \"lr\": [" + lr + "], \"gradient_norm\": " + NumberOrNull(real.gradient_norm) +
                      ", \"skipped\": " + (real.skipped ? "true" : "false");
-  if (!real.norm_history) return json;
-  return json + ", \"norm_history\": [" + std::to_string(real.norm_history->count) + ", " +
-         NumberOrNull(real.norm_history->mean) + ", " + NumberOrNull(real.norm_history->variance) + "]";
+  if (const auto& history = real.norm_history) {
+    json += ", \"norm_history\": [" + std::to_string(history->count) + ", " + NumberOrNull(history->mean) + ", " +
+            NumberOrNull(history->variance) + "]";
+  }
+  if (const auto& scaler = real.loss_scaler) {
+    json += ", \"loss_scaler\": [" + NumberOrNull(scaler->scale) + ", " + std::to_string(scaler->steps) + ", " +
+            std::to_string(scaler->last_overflow) + ", " + std::to_string(scaler->hysteresis) + "]";
+  }
+  return json;
 }
 
 NormHistory ParseNormHistory(const JsonValue& history) {
   if (history.Size() != 3) history.Reject("an array of 3 numbers");
   return {history[0].Int(0, kMaxCount), ParseNumberOrNull(history[1]), ParseNumberOrNull(history[2])};
+}
+
+LossScaler ParseLossScaler(const JsonValue& scaler) {
+  if (scaler.Size() != 4) scaler.Reject("an array of 4 numbers");
+  return {ParseNumberOrNull(scaler[0]), scaler[1].Int(0, kMaxCount), scaler[2].Int(-1, kMaxCount),
+          scaler[3].Int(0, kMaxCount)};
 }
 
 std::string CommJson(const StepRecord& record) {
@@ -135,6 +147,7 @@ std::optional<RealStep> ParseReal(const JsonValue& root) {
   real.gradient_norm = ParseNumberOrNull(root.At("gradient_norm"));
   real.skipped = root.At("skipped").Bool();
   if (const auto history = root.Find("norm_history")) real.norm_history = ParseNormHistory(*history);
+  if (const auto scaler = root.Find("loss_scaler")) real.loss_scaler = ParseLossScaler(*scaler);
   return real;
 }
 
@@ -152,7 +165,7 @@ void ParseComm(const JsonValue& root, StepRecord& record) {
 
 // expected_step is empty for the first step of a trace.
 StepRecord ParseStep(const JsonValue& root, std::optional<int64_t> expected_step) {
-  root.AllowOnly({"record", "step", "loss", "tokens", "lr", "gradient_norm", "skipped", "norm_history", "gradient",
+  root.AllowOnly({"record", "step", "loss", "tokens", "lr", "gradient_norm", "skipped", "norm_history", "loss_scaler", "gradient",
                   "moment", "second_moment", "master", "weight", "comm", "comm_sequence", "memory_peak_bytes",
                   "comm_wait_us"});
   StepRecord record;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "conformance/contract/digest.h"
+#include "conformance/contract/loss_scale.h"
 #include "conformance/contract/norm_history.h"
 #include "conformance/contract/run_config.h"
 
@@ -44,6 +45,7 @@ struct RealStep {
   double gradient_norm = 0;  // before clipping; NaN or infinite where the gradient is (written as null)
   bool skipped = false;
   std::optional<NormHistory> norm_history = {};  // after the step; exactly with HasNormHistory
+  std::optional<LossScaler> loss_scaler = {};    // after the step; exactly with HasDynamicLossScale
 };
 
 struct StepRecord {

@@ -306,6 +306,14 @@ TEST(ParseTrace, ReadsTheHistoryOfNormsToTheLastBit) {
   EXPECT_EQ(ReadTrace(folder.path(), 0).steps.at(0).real->norm_history, record.real->norm_history);
 }
 
+TEST(ParseTrace, ReadsTheLossScaler) {
+  const TemporaryFolder folder;
+  StepRecord record;
+  record.real = RealStep{{1e-3}, 2, true, std::nullopt, LossScaler{0x1p60, 7, 6, 1}};
+  TraceWriter(folder.path(), "x", 0, Config()).Step(record);
+  EXPECT_EQ(ReadTrace(folder.path(), 0).steps.at(0).real->loss_scaler, record.real->loss_scaler);
+}
+
 TEST(ParseTrace, RefusesACountOfNormsThatNoRunCanReach) {
   const TemporaryFolder folder;
   StepRecord record;

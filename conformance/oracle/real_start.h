@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "conformance/contract/case_file.h"
+#include "conformance/contract/loss_scale.h"
 #include "conformance/contract/norm_history.h"
 
 namespace plumbline::conformance {
@@ -14,6 +16,7 @@ struct RealStart {
   std::vector<contract::RealParameterState> state;  // in canonical order
   int64_t num_updates = 0;
   contract::NormHistory norm_history = {};
+  std::optional<contract::LossScaler> loss_scaler = {};  // none: the initial one
 };
 
 }  // namespace plumbline::conformance

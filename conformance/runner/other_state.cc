@@ -27,6 +27,7 @@ void ReplaceReal(contract::CaseData& data) {
   const uint64_t other_seed = ~data.spec.seed;
   data.real_state = contract::MakeInitialRealState(data.spec.model, data.spec.config, other_seed);
   if (contract::HasNormHistory(data.spec.config)) data.norm_history = {data.norm_history.count + 1, 0.5, 0.25};
+  data.loss_scaler = {data.loss_scaler.scale * 4, data.loss_scaler.steps + 5, 1, data.loss_scaler.hysteresis + 1};
   for (contract::RealParameterState& entry : data.real_state) {
     std::copy_n(entry.master.begin(), entry.moment.size(), entry.moment.begin());
     std::transform(entry.second_moment.begin(), entry.second_moment.end(), entry.master.begin(),

@@ -152,10 +152,12 @@ void Schedule::MakeCase(const std::filesystem::path& dir, const TaskRun& run) {
   if (!plain) return;
   contract::CaseData data = *plain;
   data.spec = run.spec;
+  data.loss_scaler = contract::InitialLossScaler(run.spec.config.dynamic_loss_scale);
   if (run.start) {
     data.real_state = run.start->state;
     data.num_updates = run.start->num_updates;
     data.norm_history = run.start->norm_history;
+    data.loss_scaler = run.start->loss_scaler.value_or(data.loss_scaler);
   }
   if (run.resumes) ReplaceState(data);
   if (run.batches) data.batches = FirstSteps(*run.batches, run.spec.steps);
