@@ -199,7 +199,7 @@ struct Narrow {
 constexpr Narrow kNarrow[] = {{DType::kBF16, kBound}, {DType::kF16, kBound / 8}};
 
 // Angles up to 201 * 0.7 = 141, where bf16 numbers are whole and fp16's eighths: rounded angles would be up to half a
-// radian or a sixteenth off, and each of these losses by more than 1, or twice the bound.
+// radian or a sixteenth off, and each of these losses by more than 1 or, in fp16, by 0.05.
 TEST(LlamaModel, NarrowStorageHasAnglesOfFp32) {
   const double angle = 0.7;
   for (const auto& [storage, bound] : kNarrow) {
