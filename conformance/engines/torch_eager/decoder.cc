@@ -16,6 +16,7 @@
 #include <ATen/ops/where.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "conformance/engines/torch_eager/product.h"
 #include "conformance/engines/torch_eager/storage_type.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -100,11 +101,6 @@ at::Tensor LossOfLogits(const at::Tensor& logits_btv, const at::Tensor& labels_b
 at::Tensor Fold(const at::Tensor& x, int64_t bound) { return FoldFunction::apply(x, bound); }
 
 at::Tensor GradientFold(const at::Tensor& x, int64_t bound) { return GradientFoldFunction::apply(x, bound); }
-
-at::Tensor Product(const at::Tensor& a, const at::Tensor& b) {
-  if (a.scalar_type() != at::kHalf) return at::matmul(a, b);
-  return at::matmul(ToWide(a), ToWide(b)).to(at::kHalf);
-}
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) { return LinearFunction::apply(x, weight); }
 

@@ -26,13 +26,6 @@ at::Tensor Fold(const at::Tensor& x, int64_t bound);
 // y = x; the gradient that arrives, summed by autograd over all uses of y, is folded: dx = fold(dy; bound).
 at::Tensor GradientFold(const at::Tensor& x, int64_t bound);
 
-// a b, in the common type of both. Sums are made in fp32 (fp64) and rounded once, in the forward and the backward pass.
-// Products of fp16 are made of fp32 copies: ATen has a loop of its own for fp16 where the processor does not know the
-// type. On such a machine that loop summed in fp32 too, but took 5 to 33 times as long as fp32 (2048 x 64 by 64 x 256,
-// 256 x 1024 by 1024 x 256, both with and without a transpose), and what another processor's fp16 sums in need not be
-// asked.
-at::Tensor Product(const at::Tensor& a, const at::Tensor& b);
-
 // y [..., out] = x [..., in] weight [in, out], with the weight converted to the type of x.
 //   x       storage
 //   weight  wide, integers that storage holds

@@ -10,7 +10,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -135,41 +134,6 @@ TEST(Linear, KeepsWeightGradientsThatSixteenBitsCannotHold) {
     EXPECT_EQ(gradients[1].scalar_type(), at::kFloat);
     EXPECT_EQ(Ints(gradients[1]), (std::vector<int64_t>{9009, 9009})) << type;
   }
-}
-
-// Rows of `terms` elements, the first half `value`, the rest -value: their sum is small, and partial sums are neither
-// small nor, in 16 bits, exact.
-at::Tensor RisingAndFalling(int64_t rows, int64_t terms, int64_t value, at::ScalarType type) {
-  const at::Tensor row = at::full({terms}, value, type);
-  row.narrow(0, terms / 2, terms - terms / 2).neg_();
-  return row.repeat({rows, 1});
-}
-
-TEST(Product, SumsInFp32WhatFp16CannotHoldOnTheWay) {
-  constexpr int64_t kTerms = 4001;
-  // 3: sums to 6000, where fp16 knows every fourth integer. 12288: sums beyond the largest number of fp16.
-  for (const int64_t value : {3, 12288}) {
-    for (const auto& [rows, cols] : {std::pair(1, 1), std::pair(1, 5), std::pair(7, 1), std::pair(65, 67)}) {
-      const at::Tensor a = RisingAndFalling(rows, kTerms, value, at::kHalf).requires_grad_(true);
-      const at::Tensor b = at::ones({cols, kTerms}, at::kHalf).t();
-      const at::Tensor c = Product(a, b);
-      EXPECT_EQ(c.scalar_type(), at::kHalf);
-      EXPECT_EQ(Ints(c.flatten()), std::vector<int64_t>(rows * cols, -value)) << rows << " x " << cols;
-      const at::Tensor stacked = Product(a.repeat({3, 2, 1, 1}), b.repeat({3, 2, 1, 1}));
-      EXPECT_EQ(Ints(stacked.flatten()), std::vector<int64_t>(6 * rows * cols, -value)) << rows << " x " << cols;
-    }
-  }
-}
-
-TEST(Product, SumsInFp32InTheBackwardPassToo) {
-  constexpr int64_t kTerms = 4001;
-  const at::Tensor a = at::ones({5, 3}, at::kHalf).requires_grad_(true);
-  const at::Tensor b = at::ones({3, kTerms}, at::kHalf).requires_grad_(true);
-  const at::Tensor dy = RisingAndFalling(5, kTerms, 3, at::kHalf);
-  const std::vector<at::Tensor> gradients = grad({Product(a, b)}, {a, b}, {dy});
-  EXPECT_EQ(gradients[0].scalar_type(), at::kHalf);
-  EXPECT_EQ(Ints(gradients[0].flatten()), std::vector<int64_t>(5 * 3, -3));
-  EXPECT_TRUE(gradients[1].equal(5 * dy.narrow(0, 0, 3)));
 }
 
 TEST(Linear, HasTheGradientsOfAMatrixProduct) {

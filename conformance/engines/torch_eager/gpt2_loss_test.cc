@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/engines/torch_eager/plain_loss.h"
@@ -101,9 +102,10 @@ TEST(Gpt2Loss, IsTheDocumentsInFp64ForAnyAccumulation) {
 
 TEST(Gpt2Loss, IsTheDocumentsWithinTheStorageTypesPrecision) {
   for (const contract::Gpt2Spec& model : Models()) {
-    const CaseData fp32 = MakeSteepCase(model, DType::kF32, 1), bf16 = MakeSteepCase(model, DType::kBF16, 1);
-    EXPECT_NEAR(WitnessLoss(fp32, 1), PlainGpt2Loss(fp32).Of(1), 1e-5);
-    EXPECT_NEAR(WitnessLoss(bf16, 1), PlainGpt2Loss(bf16).Of(1), 0.05);
+    for (const auto& [storage, bound] : {std::pair(DType::kF32, 1e-5), {DType::kBF16, 0.05}, {DType::kF16, 0.05 / 8}}) {
+      const CaseData data = MakeSteepCase(model, storage, 1);
+      EXPECT_NEAR(WitnessLoss(data, 1), PlainGpt2Loss(data).Of(1), bound) << Name(storage);
+    }
   }
 }
 

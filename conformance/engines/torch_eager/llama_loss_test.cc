@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/engines/torch_eager/plain_loss.h"
@@ -105,9 +106,10 @@ TEST(LlamaLoss, IsTheDocumentsInFp64ForAnyAccumulation) {
 
 TEST(LlamaLoss, IsTheDocumentsWithinTheStorageTypesPrecision) {
   for (const contract::LlamaSpec& model : Models()) {
-    const CaseData fp32 = MakeSteepCase(model, DType::kF32, 1), bf16 = MakeSteepCase(model, DType::kBF16, 1);
-    EXPECT_NEAR(WitnessLoss(fp32, 1), PlainLlamaLoss(fp32).Of(1), 1e-5);
-    EXPECT_NEAR(WitnessLoss(bf16, 1), PlainLlamaLoss(bf16).Of(1), 0.05);
+    for (const auto& [storage, bound] : {std::pair(DType::kF32, 1e-5), {DType::kBF16, 0.05}, {DType::kF16, 0.05 / 8}}) {
+      const CaseData data = MakeSteepCase(model, storage, 1);
+      EXPECT_NEAR(WitnessLoss(data, 1), PlainLlamaLoss(data).Of(1), bound) << Name(storage);
+    }
   }
 }
 

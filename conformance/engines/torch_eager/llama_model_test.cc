@@ -125,7 +125,7 @@ std::vector<std::vector<std::byte>> BitsAfterAStep(const CaseData& data, double&
 }
 
 TEST(LlamaModel, WhatIsInPaddingChangesNoBit) {
-  for (const DType storage : {DType::kF64, DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF64, DType::kF32, DType::kBF16, DType::kF16}) {
     CaseData data = MakeCase(UnequalLlama(), storage, /*batch=*/6);
     ASSERT_LT(*std::min_element(data.batches.lengths.begin(), data.batches.lengths.end()), data.batches.positions);
     double loss = 0, other_loss = 0;
@@ -161,8 +161,8 @@ contract::LlamaSpec OneHead(int64_t positions, double rope_theta) {
   return model;
 }
 
-CaseData MakeOneHeadCase(const contract::LlamaSpec& model) {
-  CaseData data = MakeCase(model, DType::kBF16, /*batch=*/1);
+CaseData MakeOneHeadCase(const contract::LlamaSpec& model, DType storage) {
+  CaseData data = MakeCase(model, storage, /*batch=*/1);
   for (size_t i = 0; i < data.parameters.size(); ++i) {
     std::vector<float>& master = data.real_state[i].master;
     std::fill(master.begin(), master.end(), data.parameters[i].is_vector ? 1.0f : 0.0f);
@@ -189,60 +189,78 @@ double LossOfLast(const std::vector<double>& scores, const std::vector<int32_t>&
 }
 
 // How far bf16 may move a loss of this model: the last channel behind the norm, at most 2, is rounded to within 2^-8,
-// and its slope of 4 makes that 0.016; scores, attention weights and results add no more than as much again each.
+// and its slope of 4 makes that 0.016; scores, attention weights and results add no more than as much again each. fp16
+// has three more bits.
 constexpr double kBound = 0.05;
+struct Narrow {
+  DType storage;
+  double bound;
+};
+constexpr Narrow kNarrow[] = {{DType::kBF16, kBound}, {DType::kF16, kBound / 8}};
 
-// Angles up to 201 * 0.7 = 141, where bf16 numbers are whole: rounded angles would be up to half a radian off, and each
-// of these losses by more than 1.
-TEST(LlamaModel, Bf16HasAnglesOfFp32) {
+// Angles up to 201 * 0.7 = 141, where bf16 numbers are whole and fp16's eighths: rounded angles would be up to half a
+// radian or a sixteenth off, and each of these losses by more than 1 or, in fp16, by 0.05.
+TEST(LlamaModel, NarrowStorageHasAnglesOfFp32) {
   const double angle = 0.7;
-  for (const int64_t last : {144, 174, 198, 201}) {
-    CaseData data = MakeOneHeadCase(OneHead(/*positions=*/202, 1 / (angle * angle)));
-    Element(data, "layers.0.attn.q.weight", 0, 1) = 2;
-    Element(data, "layers.0.attn.k.weight", 0, 1) = 8;
-    std::vector<int32_t>& tokens = data.batches.tokens;
-    for (size_t t = 0; t < tokens.size(); ++t) tokens[t] = t % 3 == 0 ? 1 : 0;
-    data.batches.loss_weights[last] = 1;
-    std::vector<double> scores;
-    for (int64_t t = 0; t <= last; ++t) scores.push_back(8 * std::cos(angle * static_cast<double>(last - t)));
-    EXPECT_NEAR(WitnessLoss(data, 0), LossOfLast(scores, {tokens.begin(), tokens.begin() + last + 1}), kBound) << last;
+  for (const auto& [storage, bound] : kNarrow) {
+    for (const int64_t last : {144, 174, 198, 201}) {
+      CaseData data = MakeOneHeadCase(OneHead(/*positions=*/202, 1 / (angle * angle)), storage);
+      Element(data, "layers.0.attn.q.weight", 0, 1) = 2;
+      Element(data, "layers.0.attn.k.weight", 0, 1) = 8;
+      std::vector<int32_t>& tokens = data.batches.tokens;
+      for (size_t t = 0; t < tokens.size(); ++t) tokens[t] = t % 3 == 0 ? 1 : 0;
+      data.batches.loss_weights[last] = 1;
+      std::vector<double> scores;
+      for (int64_t t = 0; t <= last; ++t) scores.push_back(8 * std::cos(angle * static_cast<double>(last - t)));
+      EXPECT_NEAR(WitnessLoss(data, 0), LossOfLast(scores, {tokens.begin(), tokens.begin() + last + 1}), bound)
+          << Name(storage) << ", " << last;
+    }
   }
 }
 
 // A query of (0, 8, 0, 8) turned by a little less than a quarter of pi: 8 cos - 8 sin nearly cancels, to 0.034.
-// Products, cosines or sines in bf16 would be off by 0.016 each, and the score of 2.2 by 1.
-TEST(LlamaModel, Bf16RoundsWhatIsTurnedOnce) {
+// Products, cosines or sines in bf16 would be off by 0.016 each, and the score of 2.2 by 1; in fp16 by an eighth of it.
+TEST(LlamaModel, NarrowStorageRoundsWhatIsTurnedOnce) {
   const double angle = kPi / 4 - 0.003;
-  CaseData data = MakeOneHeadCase(OneHead(/*positions=*/2, 1 / (angle * angle)));
-  for (const int64_t channel : {1, 3}) Element(data, "layers.0.attn.q.weight", 0, channel) = 8;
-  Element(data, "layers.0.attn.k.weight", 0, 1) = 64;
-  Element(data, "layers.0.attn.k.weight", 2, 1) = -64;  // a key of 128 for token 1, none for token 0
-  data.batches.tokens = {1, 0};
-  data.batches.loss_weights[1] = 1;
-  const double score = 8 * (std::cos(angle) - std::sin(angle)) * 128 / 2;
-  EXPECT_NEAR(WitnessLoss(data, 0), LossOfLast({score, 0}, {1, 0}), kBound);
+  for (const auto& [storage, bound] : kNarrow) {
+    CaseData data = MakeOneHeadCase(OneHead(/*positions=*/2, 1 / (angle * angle)), storage);
+    for (const int64_t channel : {1, 3}) Element(data, "layers.0.attn.q.weight", 0, channel) = 8;
+    Element(data, "layers.0.attn.k.weight", 0, 1) = 64;
+    Element(data, "layers.0.attn.k.weight", 2, 1) = -64;  // a key of 128 for token 1, none for token 0
+    data.batches.tokens = {1, 0};
+    data.batches.loss_weights[1] = 1;
+    const double score = 8 * (std::cos(angle) - std::sin(angle)) * 128 / 2;
+    EXPECT_NEAR(WitnessLoss(data, 0), LossOfLast({score, 0}, {1, 0}), bound) << Name(storage);
+  }
 }
 
-// Behind its norm a row of equal channels is all ones, whatever it was, so every token has the same loss. Statistics in
-// bf16 would be off by up to 1/256 of that.
-TEST(LlamaModel, Bf16HasStatisticsOfFp32) {
+// The loss of every token of a model without layers worth speaking of, whose rows of the embedding have equal channels.
+std::vector<double> LossesOfEqualChannels(DType storage) {
   contract::LlamaSpec model = OneHead(/*positions=*/1, 10000);
   model.vocab = 64;
-  CaseData data = MakeCase(model, DType::kBF16, /*batch=*/1);
+  CaseData data = MakeCase(model, storage, /*batch=*/1);
   for (const char* name : {"layers.0.attn.out.weight", "layers.0.mlp.down.weight"}) {
     std::fill(Master(data, name).begin(), Master(data, name).end(), 0);
   }
   std::fill(Master(data, "norm.weight").begin(), Master(data, "norm.weight").end(), 1);
   for (float& value : Master(data, "head.weight")) value *= 100;
   std::fill(data.batches.loss_weights.begin(), data.batches.loss_weights.end(), 1);
-  double first_loss = 0;
+  std::vector<double> losses;
   for (int32_t token = 0; token < 64; ++token) {
     for (int64_t c = 0; c < 4; ++c) Element(data, "embed.weight", token, c) = 1 + static_cast<float>(token) / 64;
     data.batches.tokens = {token};
     data.batches.labels = {0};
-    const double loss = WitnessLoss(data, 0);
-    if (token == 0) first_loss = loss;
-    EXPECT_EQ(loss, first_loss) << token;
+    losses.push_back(WitnessLoss(data, 0));
+  }
+  return losses;
+}
+
+// Behind its norm a row of equal channels is all ones, whatever it was, so every token has the same loss. Statistics in
+// bf16 would be off by up to 1/256 of that, in fp16 by up to 1/2048.
+TEST(LlamaModel, NarrowStorageHasStatisticsOfFp32) {
+  for (const auto& [storage, bound] : kNarrow) {
+    const std::vector<double> losses = LossesOfEqualChannels(storage);
+    for (const double loss : losses) EXPECT_EQ(loss, losses[0]) << Name(storage);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real families from a case folder to the trace, on a real text (the file in argv[1]): they learn, in both storage
+// The real families from a case folder to the trace, on a real text (the file in argv[1]): they learn, in all storage
 // types, and the trace says what the dump holds.
 #include <gtest/gtest.h>
 
@@ -40,6 +40,7 @@ contract::CaseData MakeTextCase(const contract::ModelSpec& model, contract::DTyp
   contract::RunConfig config;
   config.optimizer = contract::OptimizerKind::kAdamW;
   config.storage = storage;
+  if (storage == contract::DType::kF16) config.loss_scale = 0;
   config.params.lr = config.schedule.warmup_max_lr = 0.01;
   config.schedule.kind = contract::Schedule::Kind::kWarmup;
   config.schedule.warmup_num_steps = 4;
@@ -96,7 +97,8 @@ TEST_P(RealCase, LearnsTheTextAndReportsEveryTensor) {
 
 INSTANTIATE_TEST_SUITE_P(FamilyAndStorage, RealCase,
                          testing::Combine(testing::Values(contract::Family::kGpt2, contract::Family::kLlama),
-                                          testing::Values(contract::DType::kF32, contract::DType::kBF16)));
+                                          testing::Values(contract::DType::kF32, contract::DType::kBF16,
+                                                          contract::DType::kF16)));
 
 }  // namespace
 }  // namespace plumbline::conformance::torch_eager

@@ -7,7 +7,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
@@ -17,6 +16,7 @@
 #include <cmath>
 #include <limits>
 
+#include "conformance/engines/torch_eager/product.h"
 #include "conformance/engines/torch_eager/storage_type.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -38,7 +38,7 @@ at::Tensor Angles(int64_t positions, int64_t channels, double theta, const at::T
 
 }  // namespace
 
-// Two operations, since 1 / (1 - p) is no bf16 number: a product with 0 or 1 is exact.
+// Two operations, since 1 / (1 - p) is no bf16 or fp16 number: a product with 0 or 1 is exact.
 at::Tensor Drop(const at::Tensor& y, const std::vector<at::Tensor>& masks, int64_t index, double p) {
   return masks.empty() ? y : y.mul(masks[index]).div(1 - p);
 }
@@ -63,9 +63,9 @@ at::Tensor CausalAttention(const contract::RealSpec& spec, const at::Tensor& q_b
                            const at::Tensor& v_bhtc, const DropMasks& masks, int64_t layer) {
   const int64_t batch = q_bhtc.size(0), positions = q_bhtc.size(2);
   const at::Tensor s_bhtt =
-      ToWide(at::matmul(q_bhtc, k_bhtc.transpose(-1, -2))) / std::sqrt(static_cast<double>(spec.head_width()));
+      ToWide(Product(q_bhtc, k_bhtc.transpose(-1, -2))) / std::sqrt(static_cast<double>(spec.head_width()));
   const at::Tensor a_bhtt = at::softmax(s_bhtt + CausalBias(positions, s_bhtt), -1).to(q_bhtc.scalar_type());
-  const at::Tensor o_bhtc = at::matmul(Drop(a_bhtt, masks.scores, layer, spec.dropout), v_bhtc);
+  const at::Tensor o_bhtc = Product(Drop(a_bhtt, masks.scores, layer, spec.dropout), v_bhtc);
   return o_bhtc.transpose(1, 2).reshape({batch, positions, spec.width});
 }
 

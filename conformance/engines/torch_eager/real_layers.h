@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the models of the real families are made of beyond single calls of LibTorch. Every function is differentiable
-// by autograd and repeats its bits. Types: storage (fp64, fp32, bf16) is that of weights and activations, wide is fp64
-// for fp64, else fp32. LibTorch's headers stay in .cc files, hence the declaration of at::Tensor here. Shapes: b
+// by autograd and repeats its bits. Types: storage (fp64, fp32, bf16, fp16) is that of weights and activations, wide is
+// fp64 for fp64, else fp32. LibTorch's headers stay in .cc files, hence the declaration of at::Tensor here. Shapes: b
 // sample, t position, d width, h head, c channel of a head, v vocabulary. Source: docs/semantics.md, "Family gpt2",
-// "Family llama", "bf16".
+// "Family llama", "bf16", "fp16".
 #pragma once
 
 #include <cstdint>

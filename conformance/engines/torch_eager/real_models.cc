@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implementation of real_models.h, to be read from top to bottom like docs/semantics.md. Each operation is LibTorch's;
-// in bf16 each result is one rounding, as in a model of bf16 modules, except where the document wants fp32: the
-// statistics (inside layer_norm and rms_norm), rotations, the softmax and the loss. Shapes: b sample, t position, d
+// in bf16 and fp16 each result is one rounding, as in a model of such modules, except where the document wants fp32:
+// the statistics (inside layer_norm and rms_norm), rotations, the softmax and the loss. Shapes: b sample, t position, d
 // width, h head, c channel of a head, f hidden, v vocabulary.
 #include "conformance/engines/torch_eager/real_models.h"
 
@@ -9,20 +9,20 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/silu.h>
 
 #include <string>
 
 #include "conformance/contract/error.h"
+#include "conformance/engines/torch_eager/product.h"
 #include "conformance/engines/torch_eager/storage_type.h"
 
 namespace plumbline::conformance::torch_eager {
 namespace {
 
 // The rows of the tokens, from a wide copy of the table and wide: LibTorch sums the gradients of a token's occurrences
-// in the type of the table, one after the other, and bf16 would lose the later ones.
+// in the type of the table, one after the other, and 16 bits would lose the later ones.
 at::Tensor WideRows(const at::Tensor& embed_vd, const at::Tensor& tokens_bt) {
   return at::embedding(ToWide(embed_vd), tokens_bt);
 }
@@ -38,9 +38,8 @@ at::Tensor Norm(const at::Tensor& x, const at::Tensor* weight_and_bias, double e
   return at::layer_norm(x, {x.size(-1)}, weight_and_bias[0], weight_and_bias[1], epsilon);
 }
 
-// x W + b; ours is [in, out], LibTorch's [out, in].
 at::Tensor Linear(const at::Tensor& x, const at::Tensor* weight_and_bias) {
-  return at::linear(x, weight_and_bias[0].t(), weight_and_bias[1]);
+  return BiasedProduct(x, weight_and_bias[0], weight_and_bias[1]);
 }
 
 at::Tensor Attention(const contract::Gpt2Spec& spec, const at::Tensor& h_btd, const at::Tensor* layer,
@@ -73,7 +72,7 @@ at::Tensor Logits(const contract::Gpt2Spec& spec, const std::vector<at::Tensor>&
     x_btd = x_btd + Attention(spec, Norm(x_btd, layer + kNorm1, spec.norm_epsilon), layer, masks, l);
     x_btd = x_btd + Mlp(spec, Norm(x_btd, layer + kNorm2, spec.norm_epsilon), layer, masks, l);
   }
-  return at::linear(Norm(x_btd, final_norm, spec.norm_epsilon), head_vd);
+  return Product(Norm(x_btd, final_norm, spec.norm_epsilon), head_vd.t());
 }
 
 }  // namespace gpt2
@@ -89,13 +88,10 @@ at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   return at::rms_norm(x, {x.size(-1)}, weight, epsilon);
 }
 
-// x W; ours is [in, out], LibTorch's [out, in].
-at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) { return at::linear(x, weight.t()); }
-
 at::Tensor Attention(const contract::LlamaSpec& spec, const at::Tensor& h_btd, const at::Tensor* layer,
                      const DropMasks& masks, int64_t l) {
   const auto heads = [&](int64_t which, int64_t num_heads) {
-    return Linear(h_btd, layer[which])
+    return Product(h_btd, layer[which])
         .view({h_btd.size(0), h_btd.size(1), num_heads, spec.head_width()})
         .transpose(1, 2);
   };
@@ -103,13 +99,13 @@ at::Tensor Attention(const contract::LlamaSpec& spec, const at::Tensor& h_btd, c
   const at::Tensor k_bhtc = ForQueryHeads(Rotated(heads(kK, spec.kv_heads), spec.rope_theta), spec.heads);
   const at::Tensor v_bhtc = ForQueryHeads(heads(kV, spec.kv_heads), spec.heads);
   const at::Tensor o_btd = CausalAttention(spec, q_bhtc, k_bhtc, v_bhtc, masks, l);
-  return Drop(Linear(o_btd, layer[kOut]), masks.attention_out, l, spec.dropout);
+  return Drop(Product(o_btd, layer[kOut]), masks.attention_out, l, spec.dropout);
 }
 
 at::Tensor Mlp(const contract::LlamaSpec& spec, const at::Tensor& h_btd, const at::Tensor* layer,
                const DropMasks& masks, int64_t l) {
-  const at::Tensor r_btf = at::silu(Linear(h_btd, layer[kGate])) * Linear(h_btd, layer[kUp]);
-  return Drop(Linear(r_btf, layer[kDown]), masks.mlp_out, l, spec.dropout);
+  const at::Tensor r_btf = at::silu(Product(h_btd, layer[kGate])) * Product(h_btd, layer[kUp]);
+  return Drop(Product(r_btf, layer[kDown]), masks.mlp_out, l, spec.dropout);
 }
 
 at::Tensor Logits(const contract::LlamaSpec& spec, const std::vector<at::Tensor>& parameters,
@@ -122,7 +118,7 @@ at::Tensor Logits(const contract::LlamaSpec& spec, const std::vector<at::Tensor>
     x_btd = x_btd + Attention(spec, Norm(x_btd, layer[kNorm1], spec.norm_epsilon), layer, masks, l);
     x_btd = x_btd + Mlp(spec, Norm(x_btd, layer[kNorm2], spec.norm_epsilon), layer, masks, l);
   }
-  return at::linear(Norm(x_btd, *final_norm, spec.norm_epsilon), final_norm[kHeadFromFinalNorm]);
+  return Product(Norm(x_btd, *final_norm, spec.norm_epsilon), final_norm[kHeadFromFinalNorm].t());
 }
 
 }  // namespace llama

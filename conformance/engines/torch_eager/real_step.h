@@ -12,7 +12,7 @@
 
 namespace plumbline::conformance::torch_eager {
 
-// The digest of F64, F32 and BF16 elements' bits.
+// The digest of F64, F32, BF16 and F16 elements' bits.
 contract::Digest DigestOfBits(const contract::HostTensor& tensor);
 
 // `dump` receives all tensors after the step unless it is null.

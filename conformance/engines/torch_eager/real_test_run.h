@@ -13,7 +13,7 @@
 
 namespace plumbline::conformance::torch_eager {
 
-// Of elements F64, F32 or BF16.
+// Of elements F64, F32, BF16 or F16.
 std::vector<double> Doubles(const contract::HostTensor& tensor);
 
 // Internal if there is none.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementation of real_trainer.h: bf16 (or fp32) leaves for autograd, fp32 master weights for the optimizer.
+// Implementation of real_trainer.h: leaves in storage type for autograd, fp32 master weights for the optimizer.
 #include "conformance/engines/torch_eager/real_trainer.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -18,6 +19,7 @@
 #include "conformance/contract/error.h"
 #include "conformance/engines/torch_eager/dropout_masks.h"
 #include "conformance/engines/torch_eager/history_clipping.h"
+#include "conformance/engines/torch_eager/loss_scaler.h"
 #include "conformance/engines/torch_eager/optimizer.h"
 #include "conformance/engines/torch_eager/padding.h"
 #include "conformance/engines/torch_eager/real_models.h"
@@ -35,14 +37,26 @@ at::Tensor View(const std::vector<float>& values, const std::vector<int64_t>& sh
   return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
 }
 
+contract::DType TypeOf(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return contract::DType::kF64;
+    case at::kFloat:
+      return contract::DType::kF32;
+    case at::kBFloat16:
+      return contract::DType::kBF16;
+    case at::kHalf:
+      return contract::DType::kF16;
+    default:
+      contract::Fail(contract::ErrorCode::kInternal, "a tensor of a type that no case has");
+  }
+}
+
 contract::HostTensor ToHost(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor values = tensor.detach().contiguous();
-  const at::ScalarType type = values.scalar_type();
   contract::HostTensor host;
   host.name = name;
-  host.dtype = type == at::kDouble  ? contract::DType::kF64
-               : type == at::kFloat ? contract::DType::kF32
-                                    : contract::DType::kBF16;
+  host.dtype = TypeOf(values);
   host.shape = {values.numel()};
   host.data.resize(values.nbytes());
   std::memcpy(host.data.data(), values.const_data_ptr(), values.nbytes());
@@ -82,7 +96,8 @@ struct RealTrainer::State {
         storage(data.spec.config.storage),
         tokens(WithFilledPadding(data.batches, data.batches.tokens)),
         labels(WithFilledPadding(data.batches, data.batches.labels)),
-        norm_history(data.norm_history) {
+        norm_history(data.norm_history),
+        loss_scaler(data.loss_scaler) {
     at::set_num_threads(1);
     const contract::RunConfig& config = data.spec.config;
     ParametersOfGroups parameters_of_group(config.groups.size() + 1);
@@ -104,6 +119,12 @@ struct RealTrainer::State {
 
   at::Tensor Leaf(size_t i) const {
     return ToStorage(masters[i].detach(), storage).requires_grad_(!data.parameters[i].frozen);
+  }
+
+  // What the loss of this step is multiplied by before backward.
+  double LossScale() const {
+    const contract::RunConfig& config = data.spec.config;
+    return contract::HasDynamicLossScale(config) ? loss_scaler.scale : static_cast<double>(config.loss_scale);
   }
 
   // The moment with which the case begins; undefined where there is none.
@@ -192,8 +213,9 @@ struct RealTrainer::State {
   const std::vector<int32_t> labels;
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor loss;
-  bool begins_sum = true;
+  int64_t micro_batch = 0;             // of `loss`
   contract::NormHistory norm_history;  // of clipping by history
+  contract::LossScaler loss_scaler;    // of a dynamic loss scale
   std::vector<at::Tensor> masters;
   std::vector<at::Tensor> weights;    // leaves
   std::vector<at::Tensor> gradients;  // before clipping; undefined for frozen parameters
@@ -228,12 +250,15 @@ double RealTrainer::Forward(int64_t step, int64_t micro_batch) {
       ModelCrossEntropy(state.data.spec.model, state.weights, state.Samples(state.tokens, step, micro_batch),
                         state.Samples(state.labels, step, micro_batch), state.Masks(step, micro_batch));
   state.loss = (ce * state.Samples(batches.loss_weights, step, micro_batch)).sum() / sum_weights;
-  state.begins_sum = micro_batch == 0;
+  state.micro_batch = micro_batch;
   return state.loss.item<double>();
 }
 
 void RealTrainer::Backward() {
   State& state = *state_;
+  const double loss_scale = state.LossScale();
+  const bool begins_sum = state.micro_batch == 0;
+  const bool ends_sum = state.micro_batch + 1 == state.data.spec.config.accumulation_steps;
   std::vector<size_t> trained;
   std::vector<at::Tensor> leaves;
   for (size_t i = 0; i < state.weights.size(); ++i) {
@@ -244,8 +269,9 @@ void RealTrainer::Backward() {
   // With everything that takes part frozen there is nothing to differentiate.
   std::vector<at::Tensor> gradients(leaves.size());
   if (state.loss.requires_grad()) {
-    gradients = torch::autograd::grad({state.loss}, leaves, /*grad_outputs=*/{}, /*retain_graph=*/std::nullopt,
-                                      /*create_graph=*/false, /*allow_unused=*/true);
+    // The loss is wide, and so is its scale: a scale of 2^16 has no value in fp16, its gradients may.
+    gradients = torch::autograd::grad({state.loss}, leaves, {at::full_like(state.loss, loss_scale)},
+                                      /*retain_graph=*/std::nullopt, /*create_graph=*/false, /*allow_unused=*/true);
   }
   state.loss.reset();
   for (size_t j = 0; j < trained.size(); ++j) {
@@ -253,7 +279,8 @@ void RealTrainer::Backward() {
     const at::Tensor gradient =
         gradients[j].defined() ? ToWide(gradients[j]) : at::zeros_like(state.masters[trained[j]]);
     at::Tensor& sum = state.gradients[trained[j]];
-    sum = state.begins_sum ? gradient : sum + gradient;
+    sum = begins_sum ? gradient : sum + gradient;
+    if (ends_sum) sum = sum / loss_scale;
   }
 }
 
@@ -274,6 +301,10 @@ contract::RealStep RealTrainer::Update(int64_t step) {
       state.norm_history = WithNorm(config.adaptive_clipping, state.norm_history, report.gradient_norm);
     }
     report.norm_history = state.norm_history;
+  }
+  if (contract::HasDynamicLossScale(config)) {
+    state.loss_scaler = AfterStep(config.dynamic_loss_scale, state.loss_scaler, report.skipped);
+    report.loss_scaler = state.loss_scaler;
   }
   return report;
 }

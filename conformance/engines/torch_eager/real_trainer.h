@@ -28,9 +28,10 @@ class RealTrainer {
   // The share of samples micro_batch * m ... + m - 1 in the loss of the global batch. InvalidArgument if the step
   // weighs no token.
   double Forward(int64_t step, int64_t micro_batch);
-  // Adds the gradients of the last Forward; those of micro-batch 0 begin a new sum.
+  // Adds the gradients of the last Forward, which are those of the scaled loss; those of micro-batch 0 begin a new sum,
+  // and after the last micro-batch's the sum is divided by the scale.
   void Backward();
-  // Norm, clipping, update; skipped if a gradient is not finite.
+  // Norm, clipping, update; skipped if a gradient is not finite. Then the loss scale of the next step.
   contract::RealStep Update(int64_t step);
 
   // Row-major values of parameter `index` in their storage type, named after the parameter; no elements where there is

@@ -243,17 +243,27 @@ TEST(RealTrainer, SkipsAStepWhoseGradientIsNotFinite) {
   EXPECT_TRUE(std::equal(after.begin(), after.end(), data.real_state[p].master.begin()));
 }
 
-TEST(RealTrainer, Bf16WeightsAreTheMasterWeightsRounded) {
-  const CaseData data = MakeRealCase(Tiny(), Config(OptimizerKind::kAdamW, DType::kBF16), 1);
-  RealTrainer trainer(data);
-  TrainStep(trainer, data, 0);
-  for (size_t i = 0; i < data.parameters.size(); ++i) {
-    const contract::HostTensor weight = trainer.Values(TensorKind::kWeight, i);
-    EXPECT_EQ(weight.dtype, DType::kBF16);
-    EXPECT_EQ(trainer.Values(TensorKind::kGradient, i).dtype, DType::kF32);
-    EXPECT_EQ(trainer.Values(TensorKind::kMaster, i).dtype, DType::kF32);
-    const std::vector<double> w = Doubles(weight), master = Doubles(trainer.Values(TensorKind::kMaster, i));
-    for (size_t e = 0; e < w.size(); ++e) EXPECT_NEAR(w[e], master[e], std::abs(master[e]) / 256);
+// A normal fp16 number has 11 bits; below 2^-14 every number is a multiple of 2^-24.
+TEST(RealTrainer, NarrowWeightsAreTheMasterWeightsRounded) {
+  struct Narrow {
+    DType storage;
+    double relative, absolute;
+  };
+  for (const auto& [storage, relative, absolute] : {Narrow{DType::kBF16, 0x1p-9, 0}, {DType::kF16, 0x1p-12, 0x1p-25}}) {
+    const CaseData data = MakeRealCase(Tiny(), Config(OptimizerKind::kAdamW, storage), 1);
+    RealTrainer trainer(data);
+    TrainStep(trainer, data, 0);
+    for (size_t i = 0; i < data.parameters.size(); ++i) {
+      const contract::HostTensor weight = trainer.Values(TensorKind::kWeight, i);
+      EXPECT_EQ(weight.dtype, storage);
+      EXPECT_EQ(trainer.Values(TensorKind::kGradient, i).dtype, DType::kF32);
+      EXPECT_EQ(trainer.Values(TensorKind::kMaster, i).dtype, DType::kF32);
+      const std::vector<double> w = Doubles(weight), master = Doubles(trainer.Values(TensorKind::kMaster, i));
+      for (size_t e = 0; e < w.size(); ++e) {
+        // Half the distance of two numbers, of which the lower may be as small as half of this one.
+        EXPECT_NEAR(w[e], master[e], std::max(2 * relative * std::abs(master[e]), absolute));
+      }
+    }
   }
 }
 

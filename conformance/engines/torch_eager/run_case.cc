@@ -121,8 +121,8 @@ contract::EngineDescription Describe() {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0};
   description.max_data_degree = 1;
-  description.features = {"dropout",       "grouped_heads", "dump",           "deterministic",
-                          "unit_clipping", "norm_history",  "unequal_lengths"};
+  description.features = {"dropout",       "grouped_heads", "dump",            "deterministic",
+                          "unit_clipping", "norm_history",  "unequal_lengths", "loss_scaler"};
   return description;
 }
 
@@ -134,10 +134,9 @@ void CheckSupported(const contract::Case& spec) {
           std::to_string(config.accumulation_steps), "1 in family exact");
   Require(config.zero_stage == 0, "config.zero_optimization.stage", std::to_string(config.zero_stage), "0");
   const bool stores = config.storage == contract::DType::kF32 || config.storage == contract::DType::kBF16 ||
-                      (config.storage == contract::DType::kF64 && !spec.model.is_exact()) ||
-                      (config.storage == contract::DType::kF16 && spec.model.is_exact());
-  Require(stores, "storage type", std::string(Name(config.storage)),
-          "F32, BF16; F64 in the real families; F16 in family exact");
+                      config.storage == contract::DType::kF16 ||
+                      (config.storage == contract::DType::kF64 && !spec.model.is_exact());
+  Require(stores, "storage type", std::string(Name(config.storage)), "F32, BF16, F16; F64 in the real families");
   // The lr of such a group would be 0 / 0 times its own.
   const bool scales_groups = SetsOneRate(config.schedule) &&
                              std::any_of(config.groups.begin(), config.groups.end(),

@@ -230,6 +230,44 @@ TEST_F(RunCaseTest, TheHistoryOfNormsGoesOnFromTheStateIntoTheTrace) {
   }
 }
 
+// From 2^40, which overflows, to a scale that does not, one overflow at a time: a step either is skipped, halves the
+// scale and leaves the weights, or trains and keeps it, for the window is never full.
+TEST_F(RunCaseTest, ADynamicLossScaleGoesOnFromTheStateIntoTheTrace) {
+  contract::RunConfig config;
+  config.optimizer = OptimizerKind::kSgd;
+  config.storage = contract::DType::kF16;
+  config.loss_scale = 0;
+  config.dynamic_loss_scale = {.window = 1000, .hysteresis = 1};
+  contract::CaseData data = MakeRealCase(Tiny(), config, /*steps=*/40);
+  data.loss_scaler = {0x1p40, 7, 3, 1};
+  const contract::Trace trace = contract::ReadTrace(Run(data, "scaler"), 0);
+  contract::LossScaler expected = data.loss_scaler;
+  int64_t num_skipped = 0;
+  for (int64_t step = 0; step < 40; ++step) {
+    const contract::RealStep& real = trace.steps.at(step).real.value();
+    num_skipped += real.skipped;
+    if (real.skipped) expected.scale /= 2, expected.last_overflow = expected.steps;
+    ++expected.steps;
+    EXPECT_EQ(real.loss_scaler, expected) << step;
+    const auto& masters = trace.steps[step].of(TensorKind::kMaster);
+    if (step > 0) {
+      EXPECT_EQ(masters[0].digest == trace.steps[step - 1].of(TensorKind::kMaster)[0].digest, real.skipped) << step;
+    }
+  }
+  EXPECT_GE(num_skipped, 20);
+  EXPECT_LT(num_skipped, 40);
+}
+
+TEST_F(RunCaseTest, AStaticLossScaleIsInNoTrace) {
+  contract::RunConfig config;
+  config.optimizer = OptimizerKind::kSgd;
+  config.storage = contract::DType::kF16;
+  config.loss_scale = 256;
+  const contract::Trace trace = contract::ReadTrace(Run(MakeRealCase(Tiny(), config, /*steps=*/1), "static"), 0);
+  EXPECT_FALSE(trace.steps.at(0).real.value().loss_scaler.has_value());
+  EXPECT_FALSE(trace.steps.at(0).real.value().skipped);
+}
+
 TEST(CheckSupported, RefusesWhatTheDescriptionDoesNotOffer) {
   const contract::Case plain = MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF32).spec;
   EXPECT_NO_THROW(CheckSupported(plain));
@@ -290,14 +328,17 @@ TEST(Describe, OffersTheFamiliesAndWhatTheirModelsNeed) {
   for (const char* feature : {"dropout", "grouped_heads", "unequal_lengths"}) EXPECT_TRUE(description.Has(feature));
 }
 
-TEST(CheckSupported, TakesFp16InFamilyExactOnly) {
+TEST(CheckSupported, TakesFp16InAllFamiliesWithAnyScaleThatACaseMayHave) {
   EXPECT_NO_THROW(CheckSupported(MakeCase(Dense(), OptimizerKind::kModularSgd, contract::DType::kF16).spec));
   contract::RunConfig config;
   config.optimizer = OptimizerKind::kAdamW;
-  contract::Case gpt2 = MakeRealCase(Tiny(), config, /*steps=*/1).spec;
-  EXPECT_NO_THROW(CheckSupported(gpt2));
-  gpt2.config.storage = contract::DType::kF16;
-  EXPECT_THROW(CheckSupported(gpt2), contract::Error);
+  config.storage = contract::DType::kF16;
+  for (const int64_t loss_scale : {0, 1, 1 << 24}) {
+    config.loss_scale = loss_scale;
+    EXPECT_NO_THROW(CheckSupported(MakeRealCase(Tiny(), config, /*steps=*/1).spec));
+    EXPECT_NO_THROW(CheckSupported(MakeRealCase(UnequalLlama(), config, /*steps=*/1).spec));
+  }
+  EXPECT_TRUE(Describe().Has("loss_scaler"));
 }
 
 TEST_F(RunCaseTest, WritesNoTraceForACaseItRefuses) {

@@ -84,6 +84,7 @@ contract::CaseData MakeRealCase(const contract::ModelSpec& model, contract::RunC
   data.spec.config = config;
   data.parameters = contract::Parameters(model);
   data.real_state = contract::MakeInitialRealState(model, config, data.spec.seed);
+  if (contract::HasDynamicLossScale(config)) data.loss_scaler = InitialLossScaler(config.dynamic_loss_scale);
   const contract::TokenSource source = {.tokens = {std::begin(kText), std::end(kText) - 1},
                                         .reduce_modulo_vocab = true};
   data.batches = contract::MakeBatches(source, model, {data.spec.seed, 0, steps, batch});
