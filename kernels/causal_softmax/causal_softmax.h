@@ -17,9 +17,8 @@ constexpr double CausalSoftmaxBackwardMaxUnits(int64_t positions) { return stati
 
 // CausalSoftmaxForward: p[a, b] = exp(scale * s[a, b]) / sum over c <= a of exp(scale * s[a, c]) for b <= a, else 0.
 //   scores        [matrices, positions, positions]  in-out  f32  overwritten; b > a is not read
-//   probabilities [matrices, positions, positions]  out     T (float, BFloat16 or Float16)  for float may be the memory
-//   of
-//                                                           scores
+//   probabilities [matrices, positions, positions]  out     T (float, BFloat16 or Float16)
+// For float both may be the same memory.
 // Units: none. Accumulates in float in an order that depends on a alone: bitwise repeatable, independent of the
 // matrix's place. A NaN or plus infinity among what a query sees makes its seen probabilities NaN, as does a row of
 // minus infinity only; otherwise minus infinity gives 0.

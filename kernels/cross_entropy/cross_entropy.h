@@ -15,10 +15,12 @@ constexpr double CrossEntropyMaxUnits(int64_t vocab, double range) {
 }
 
 // CrossEntropy: with s = weight * inverse_tokens and p = softmax(logits of the token),
-//   returns sum over tokens of s * (log sum exp(logits) - logits[label]);  dlogits = loss_scale * s * (p -
-//   onehot(label)). logits  [tokens, vocab]  in-out  f32  overwritten label   [tokens]         in      i32  in [0,
-//   vocab) weight  [tokens]         in      i32  loss weights u dlogits [tokens, vocab]  out     T (float, BFloat16 or
-//   Float16)   for float may be the same memory as logits
+//   returns sum over tokens of s * (log sum exp(logits) - logits[label]);
+//   dlogits = loss_scale * s * (p - onehot(label)).
+//   logits  [tokens, vocab]  in-out  f32  overwritten
+//   label   [tokens]         in      i32  in [0, vocab)
+//   weight  [tokens]         in      i32  loss weights u
+//   dlogits [tokens, vocab]  out     T (float, BFloat16 or Float16)   for float may be the same memory as logits
 // Units: inverse_tokens is one over the sum of weights. A token of weight 0 has no part in the loss, whatever its
 // logits and the scale are: its dlogits are 0. A NaN or plus infinity in another row makes the loss and the row's
 // dlogits NaN. loss_scale is a power of two: it makes dlogits infinite where T is too narrow, and else no other digits.

@@ -9,7 +9,8 @@
 
 namespace plumbline::optimized {
 
-// The scale never grows beyond this: its inverse is still a normal float, so that dividing by it is exact.
+// The scale never grows beyond this: its inverse is still a normal float, so that dividing by it is exact but for
+// subnormal results.
 inline constexpr double kMaxLossScale = 0x1p126;
 
 // Of the next step, a power of two: the scaler's if the scale is dynamic, else the config's; 1 where storage is not
