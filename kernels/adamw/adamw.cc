@@ -7,6 +7,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -62,5 +63,7 @@ template void AdamWStep(const AdamWOptions&, std::span<const float>, std::span<f
                         std::span<float>, std::span<float>);
 template void AdamWStep(const AdamWOptions&, std::span<const float>, std::span<float>, std::span<float>,
                         std::span<float>, std::span<BFloat16>);
+template void AdamWStep(const AdamWOptions&, std::span<const float>, std::span<float>, std::span<float>,
+                        std::span<float>, std::span<Float16>);
 
 }  // namespace plumbline::kernels

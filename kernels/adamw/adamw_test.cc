@@ -92,7 +92,7 @@ const AdamWOptions kOptions[] = {
      .t = 3,
      .gradient_scale = 0.37}};
 
-TEMPLATE_TEST_CASE("AdamWKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("AdamWKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const AdamWOptions& options : kOptions) {
     for (const double gradient_size : {1.0, 1e-6, 1e-25, 1e15}) {
       const State whole = MakeState(300, gradient_size, 1);
@@ -162,6 +162,14 @@ TEST_CASE("AGradientThatIsNotANumberReachesTheWeightsAndNoOtherElement") {
   AdamWStep<BFloat16>({}, gradient, m, v, p, std::span(w));
   REQUIRE((std::isnan(m[1]) && std::isnan(v[1]) && std::isnan(p[1]) && std::isnan(ToFloat(w[1]))));
   REQUIRE((p[0] == p[2] && p[0] < 0));
+}
+
+TEST_CASE("AWeightThatFp16CannotHoldIsInfiniteOrSubnormalAndItsMasterIsNot") {
+  std::vector<float> gradient(3), m(3), v(3), p = {70000, -70000, 1e-6f};
+  std::vector<Float16> w(3);
+  AdamWStep<Float16>({.lr = 0}, gradient, m, v, p, std::span(w));
+  REQUIRE(p == std::vector<float>{70000, -70000, 1e-6f});
+  REQUIRE((ToFloat(w[0]) == INFINITY && ToFloat(w[1]) == -INFINITY && ToFloat(w[2]) == 17 * 0x1p-24f));
 }
 
 TEST_CASE("AdamWRefusesSizesAndOptions") {

@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -43,8 +44,11 @@ void BiasBackward(int64_t rows, std::span<const T> dy, std::span<float> dbias) {
 
 template void BiasForward(int64_t, std::span<const float>, std::span<const float>, std::span<float>);
 template void BiasForward(int64_t, std::span<const float>, std::span<const BFloat16>, std::span<BFloat16>);
+template void BiasForward(int64_t, std::span<const float>, std::span<const Float16>, std::span<Float16>);
 template void BiasForward(int64_t, std::span<const BFloat16>, std::span<const BFloat16>, std::span<BFloat16>);
+template void BiasForward(int64_t, std::span<const Float16>, std::span<const Float16>, std::span<Float16>);
 template void BiasBackward(int64_t, std::span<const float>, std::span<float>);
 template void BiasBackward(int64_t, std::span<const BFloat16>, std::span<float>);
+template void BiasBackward(int64_t, std::span<const Float16>, std::span<float>);
 
 }  // namespace plumbline::kernels

@@ -46,7 +46,9 @@ void CheckForward() {
 TEST_CASE("BiasIsAddedToEveryRowAtEverySizeAndOffset") {
   CheckForward<float, float>();
   CheckForward<float, BFloat16>();
+  CheckForward<float, Float16>();
   CheckForward<BFloat16, BFloat16>();
+  CheckForward<Float16, Float16>();
 }
 
 TEST_CASE("BiasForwardWorksInPlace") {
@@ -55,7 +57,7 @@ TEST_CASE("BiasForwardWorksInPlace") {
   REQUIRE(x == std::vector<float>{11, 22, 13, 24});
 }
 
-TEMPLATE_TEST_CASE("BiasGradientAddsColumnsToWhatIsThere", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("BiasGradientAddsColumnsToWhatIsThere", "", float, BFloat16, Float16) {
   for (const int64_t width : kWidths) {
     for (const int64_t rows : kRows) {
       const std::vector<double> dy = Reals(1).Vector<TestType>(rows * width, -3, 3);
@@ -86,6 +88,22 @@ TEST_CASE("BiasPassesNanOn") {
   REQUIRE((sums[0] == 4 && std::isnan(sums[1])));
   BiasForward<float, float>(2, x, bias, x);
   REQUIRE((x[0] == 11 && std::isnan(x[1]) && x[3] == 24));
+}
+
+TEST_CASE("InFp16SumsWithABiasOverflowToInfinityAndMayBeSubnormal") {
+  const std::vector<double> x = {65504, 65488, -65504, 1e-6, 3e6};
+  std::vector<double> exact = {0x1p-20, 0x1p-24, -0x1p-24};
+  Guarded<Float16> y(5, 0);
+  BiasForward<float, Float16>(1, Guarded<float>(x, 0).view(), Guarded<Float16>({16, 16, -16, 0, 0}, 0).view(),
+                              y.span());
+  REQUIRE(y.Values() == std::vector<double>{INFINITY, 65504, -INFINITY, 17 * 0x1p-24, INFINITY});
+  Guarded<Float16> sums(3, 0);
+  BiasForward<Float16, Float16>(1, Guarded<Float16>(exact, 0).view(), Guarded<Float16>({0, 0x1p-24, 65504}, 0).view(),
+                                sums.span());
+  REQUIRE(sums.Values() == std::vector<double>{0x1p-20, 0x1p-23, 65504});
+  std::vector<float> dbias(1);
+  BiasBackward<Float16>(2, Guarded<Float16>({65504, 65504}, 0).view(), dbias);
+  REQUIRE(dbias[0] == 131008);  // sums of gradients are float
 }
 
 TEST_CASE("BiasRefusesWrongSizes") {

@@ -8,6 +8,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/float_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -57,8 +58,11 @@ void CausalSoftmaxBackward(int64_t positions, float scale, std::span<const T> pr
 
 template void CausalSoftmaxForward(int64_t, float, std::span<float>, std::span<float>);
 template void CausalSoftmaxForward(int64_t, float, std::span<float>, std::span<BFloat16>);
+template void CausalSoftmaxForward(int64_t, float, std::span<float>, std::span<Float16>);
 template void CausalSoftmaxBackward(int64_t, float, std::span<const float>, std::span<const float>, std::span<float>);
 template void CausalSoftmaxBackward(int64_t, float, std::span<const BFloat16>, std::span<const float>,
                                     std::span<BFloat16>);
+template void CausalSoftmaxBackward(int64_t, float, std::span<const Float16>, std::span<const float>,
+                                    std::span<Float16>);
 
 }  // namespace plumbline::kernels

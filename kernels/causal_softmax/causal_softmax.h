@@ -17,7 +17,8 @@ constexpr double CausalSoftmaxBackwardMaxUnits(int64_t positions) { return stati
 
 // CausalSoftmaxForward: p[a, b] = exp(scale * s[a, b]) / sum over c <= a of exp(scale * s[a, c]) for b <= a, else 0.
 //   scores        [matrices, positions, positions]  in-out  f32  overwritten; b > a is not read
-//   probabilities [matrices, positions, positions]  out     T (float or BFloat16)  for float may be the same memory
+//   probabilities [matrices, positions, positions]  out     T (float, BFloat16 or Float16)
+// For float both may be the same memory.
 // Units: none. Accumulates in float in an order that depends on a alone: bitwise repeatable, independent of the
 // matrix's place. A NaN or plus infinity among what a query sees makes its seen probabilities NaN, as does a row of
 // minus infinity only; otherwise minus infinity gives 0.
@@ -31,7 +32,7 @@ void CausalSoftmaxForward(int64_t positions, float scale, std::span<float> score
 // of p[a, c]) for b <= a, else 0. Stored probabilities miss a sum of 1 by their rounding; without the division that
 // times the part that all dp of a row share (which has no effect on a softmax) would stay, and in bf16 it may be larger
 // than the gradient.
-//   probabilities  [matrices, positions, positions]  in   T (float or BFloat16)
+//   probabilities  [matrices, positions, positions]  in   T (float, BFloat16 or Float16)
 //   dprobabilities [matrices, positions, positions]  in   f32   b > a is not read
 //   dscores        [matrices, positions, positions]  out  T     for float may be the same memory as dprobabilities
 // Units: those of dprobabilities. Accumulates in float in an order that depends on a alone: bitwise repeatable.

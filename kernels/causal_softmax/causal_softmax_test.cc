@@ -68,7 +68,7 @@ std::vector<double> Forward(int64_t positions, float scale, const std::vector<do
   return p.Values();
 }
 
-TEMPLATE_TEST_CASE("CausalSoftmaxKeepsItsDeclaredErrorAndSeesNoLaterKey", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("CausalSoftmaxKeepsItsDeclaredErrorAndSeesNoLaterKey", "", float, BFloat16, Float16) {
   for (const double size : {1.0, 20.0, 200.0}) {
     for (const int64_t positions : kPositions) {
       for (const int64_t matrices : kMatrices) {
@@ -89,7 +89,7 @@ TEMPLATE_TEST_CASE("CausalSoftmaxKeepsItsDeclaredErrorAndSeesNoLaterKey", "", fl
   }
 }
 
-TEMPLATE_TEST_CASE("CausalSoftmaxBackwardKeepsItsDeclaredError", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("CausalSoftmaxBackwardKeepsItsDeclaredError", "", float, BFloat16, Float16) {
   for (const int64_t positions : kPositions) {
     for (const int64_t matrices : kMatrices) {
       const float scale = 0.61f;
@@ -196,6 +196,34 @@ TEST_CASE("CausalSoftmaxOfSpecialScores") {
   std::vector<float> large = {0, 0, 3e38f, 3.1e38f}, two(4);
   CausalSoftmaxForward<float>(2, 1, large, two);
   REQUIRE((two[2] == 0 && two[3] == 1));
+}
+
+TEST_CASE("InFp16ProbabilitiesMayBeSubnormalAndTheirGradientsOverflowToInfinity") {
+  constexpr int64_t kSize = 33;
+  const std::vector<double> scores = MakeScores(2, kSize, 9), expected = NaiveForward(kSize, 1, scores);
+  const std::vector<double> p = Forward<Float16>(kSize, 1, scores, 0);
+  testing::Float16Extremes forward, backward;
+  for (size_t i = 0; i < p.size(); ++i) {
+    REQUIRE(forward.Takes(p[i], expected[i], CausalSoftmaxMaxUnits(kSize, 9) * kUnit * expected[i] + 0x1p-125));
+  }
+  REQUIRE(forward.SawSubnormal());
+  const double size = 1e6;
+  const std::vector<double> dp = Reals(9).Vector<float>(static_cast<int64_t>(p.size()), -size, size);
+  Guarded<Float16> ds(static_cast<int64_t>(p.size()), 0);
+  CausalSoftmaxBackward<Float16>(kSize, 1, Guarded<Float16>(p, 0).view(), Guarded<float>(dp, 0).view(), ds.span());
+  const std::vector<double> values = ds.Values();
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (!IsSeen(static_cast<int64_t>(i), kSize)) continue;
+    const size_t row = i / kSize * kSize;
+    double sum = 0, average = 0;
+    for (size_t k = row; k <= row + i / kSize % kSize; ++k) {
+      sum += p[k];
+      average += p[k] * dp[k];
+    }
+    REQUIRE(backward.Takes(values[i], p[i] * (dp[i] - average / sum),
+                           CausalSoftmaxBackwardMaxUnits(kSize) * kUnit * p[i] * 2 * size));
+  }
+  REQUIRE(backward.SawInfinity());
 }
 
 TEST_CASE("CausalSoftmaxRefusesWrongSizes") {

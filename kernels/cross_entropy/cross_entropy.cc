@@ -9,12 +9,13 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/float_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 
 template <typename T>
 double CrossEntropy(int64_t vocab, std::span<float> logits, std::span<const int32_t> label,
-                    std::span<const int32_t> weight, float inverse_tokens, std::span<T> dlogits) {
+                    std::span<const int32_t> weight, float inverse_tokens, float loss_scale, std::span<T> dlogits) {
   Require(vocab >= 1, "cross_entropy", "vocab must be at least 1");
   Require(weight.size() == label.size() && logits.size() == label.size() * static_cast<size_t>(vocab) &&
               dlogits.size() == logits.size(),
@@ -35,16 +36,19 @@ double CrossEntropy(int64_t vocab, std::span<float> logits, std::span<const int3
     const float sum = LaneSum(vocab, [&](int64_t v) { return row[v]; });
     loss += double{scale} * (std::log(double{sum}) + (double{largest} - double{labelled}));
     const float inverse_sum = 1.0f / sum;
-    const float at_label = scale * (row[label[token]] * inverse_sum - 1.0f);
-    for (int64_t v = 0; v < vocab; ++v) out[v] = FromFloat<T>(scale * (row[v] * inverse_sum));
+    const float gradient_scale = scale * loss_scale;
+    const float at_label = gradient_scale * (row[label[token]] * inverse_sum - 1.0f);
+    for (int64_t v = 0; v < vocab; ++v) out[v] = FromFloat<T>(gradient_scale * (row[v] * inverse_sum));
     out[label[token]] = FromFloat<T>(at_label);
   }
   return loss;
 }
 
 template double CrossEntropy(int64_t, std::span<float>, std::span<const int32_t>, std::span<const int32_t>, float,
-                             std::span<float>);
+                             float, std::span<float>);
 template double CrossEntropy(int64_t, std::span<float>, std::span<const int32_t>, std::span<const int32_t>, float,
-                             std::span<BFloat16>);
+                             float, std::span<BFloat16>);
+template double CrossEntropy(int64_t, std::span<float>, std::span<const int32_t>, std::span<const int32_t>, float,
+                             float, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -27,11 +27,12 @@ struct Inputs {
   std::vector<double> logits;
   std::vector<int32_t> label, weight;
   float inverse_tokens = 0;
+  float loss_scale = 1;
 };
 
 Inputs MakeInputs(int64_t tokens, int64_t vocab, double size) {
   testing::Integers integers(static_cast<uint64_t>(vocab));
-  Inputs in{vocab, Reals(static_cast<uint64_t>(tokens)).Vector<float>(tokens * vocab, -size, size), {}, {}, 0};
+  Inputs in{vocab, Reals(static_cast<uint64_t>(tokens)).Vector<float>(tokens * vocab, -size, size), {}, {}};
   for (int64_t i = 0; i < tokens; ++i) {
     in.label.push_back(static_cast<int32_t>(integers.In(0, vocab - 1)));
     in.weight.push_back(static_cast<int32_t>(i % 3 == 1 ? 0 : 1 + i % 2));
@@ -66,12 +67,13 @@ template <typename T>
 std::pair<double, std::vector<double>> Run(const Inputs& in, int64_t offset) {
   Guarded<float> logits(in.logits, offset);
   Guarded<T> dlogits(static_cast<int64_t>(in.logits.size()), (offset + 3) % 7);
-  const double loss = CrossEntropy<T>(in.vocab, logits.span(), in.label, in.weight, in.inverse_tokens, dlogits.span());
+  const double loss =
+      CrossEntropy<T>(in.vocab, logits.span(), in.label, in.weight, in.inverse_tokens, in.loss_scale, dlogits.span());
   REQUIRE((logits.GuardsAreIntact() && dlogits.GuardsAreIntact()));
   return {loss, dlogits.Values()};
 }
 
-TEMPLATE_TEST_CASE("CrossEntropyKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("CrossEntropyKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const double size : {1.0, 30.0}) {
     for (const int64_t vocab : kVocabs) {
       for (const int64_t tokens : kTokens) {
@@ -102,7 +104,7 @@ TEMPLATE_TEST_CASE("CrossEntropyKeepsItsDeclaredErrorAtEverySizeAndOffset", "", 
 TEST_CASE("CrossEntropyWorksInPlace") {
   const Inputs in = MakeInputs(7, 33, 4);
   Guarded<float> memory(in.logits, 5);
-  const double loss = CrossEntropy<float>(33, memory.span(), in.label, in.weight, in.inverse_tokens, memory.span());
+  const double loss = CrossEntropy<float>(33, memory.span(), in.label, in.weight, in.inverse_tokens, 1, memory.span());
   REQUIRE(std::pair(loss, memory.Values()) == Run<float>(in, 0));
 }
 
@@ -131,6 +133,35 @@ TEST_CASE("TokensWithoutWeightHaveNoPartAndNanElsewhereShows") {
   }
 }
 
+TEST_CASE("ALossScaleMovesTheExponentsOfDlogitsAndNothingElse") {
+  for (const int exponent : {1, 16, 60, 120}) {
+    Inputs in = MakeInputs(7, 17, 1);
+    const auto [loss, dlogits] = Run<float>(in, 0);
+    in.loss_scale = std::ldexp(1.0f, exponent);
+    const auto [scaled_loss, scaled] = Run<float>(in, 0);
+    REQUIRE(scaled_loss == loss);
+    for (size_t i = 0; i < dlogits.size(); ++i) REQUIRE(scaled[i] == std::ldexp(dlogits[i], exponent));
+  }
+}
+
+TEST_CASE("InFp16ScaledDlogitsAreInfiniteFrom65520OnAndThoseOfNoWeightAreZeroWithAnyScale") {
+  for (const float loss_scale : {1.0f, 0x1p20f, 0x1p126f, INFINITY}) {
+    Inputs in = MakeInputs(7, 211, 5);
+    in.loss_scale = loss_scale;
+    testing::Float16Extremes extremes;
+    const auto [loss, dlogits] = Run<Float16>(in, 0);
+    REQUIRE(Within(loss, NaiveLoss(in, in.logits), 1e-5));
+    for (size_t i = 0; i < dlogits.size(); ++i) {
+      if (in.weight[i / 211] == 0) REQUIRE(dlogits[i] == 0);
+      if (std::isinf(loss_scale)) continue;
+      const double expected = loss_scale * NaiveGradient(in, static_cast<int64_t>(i));
+      REQUIRE(extremes.Takes(dlogits[i], expected, loss_scale * CrossEntropyMaxUnits(211, 10) * kUnit));
+    }
+    if (loss_scale == 0x1p20f) REQUIRE(extremes.SawInfinity());
+    if (loss_scale == 1) REQUIRE(extremes.SawSubnormal());
+  }
+}
+
 TEST_CASE("CrossEntropyTakesLogitsWhoseExponentialsOverflow") {
   Inputs in = MakeInputs(1, 3, 1);
   in.logits = {1e4, 1e4, -1e4};
@@ -144,10 +175,10 @@ TEST_CASE("CrossEntropyTakesLogitsWhoseExponentialsOverflow") {
 TEST_CASE("CrossEntropyRefusesWrongSizesAndLabels") {
   std::vector<float> six(6), five(5), out(6);
   const std::vector<int32_t> label = {0, 2}, bad = {0, 3}, negative = {-1, 0}, weight = {1, 1};
-  REQUIRE_THROWS_WITH((CrossEntropy<float>(3, five, label, weight, 1, out)), Catch::Contains("shape"));
-  REQUIRE_THROWS_WITH((CrossEntropy<float>(3, six, bad, weight, 1, out)), Catch::Contains("vocabulary"));
-  REQUIRE_THROWS_WITH((CrossEntropy<float>(3, six, negative, weight, 1, out)), Catch::Contains("vocabulary"));
-  REQUIRE_THROWS_WITH((CrossEntropy<float>(0, six, label, weight, 1, out)), Catch::Contains("at least 1"));
+  REQUIRE_THROWS_WITH((CrossEntropy<float>(3, five, label, weight, 1, 1, out)), Catch::Contains("shape"));
+  REQUIRE_THROWS_WITH((CrossEntropy<float>(3, six, bad, weight, 1, 1, out)), Catch::Contains("vocabulary"));
+  REQUIRE_THROWS_WITH((CrossEntropy<float>(3, six, negative, weight, 1, 1, out)), Catch::Contains("vocabulary"));
+  REQUIRE_THROWS_WITH((CrossEntropy<float>(0, six, label, weight, 1, 1, out)), Catch::Contains("at least 1"));
 }
 
 }  // namespace

@@ -55,6 +55,13 @@ TEST_CASE("ADroppedNanStaysNan") {
   REQUIRE((std::isnan(x[0]) && std::isnan(x[1]) && std::isinf(x[2])));
 }
 
+TEST_CASE("InFp16WhatIsKeptOverflowsToInfinityAndMayBeSubnormal") {
+  const std::vector<uint8_t> keep = {1, 1, 1, 0};
+  Guarded<Float16> y({40000, -32768, 0x1p-24, 40000}, 0);
+  DropoutApply<Float16>(y.view(), keep, 2, y.span());
+  REQUIRE(y.Values() == std::vector<double>{INFINITY, -INFINITY, 0x1p-23, 0});
+}
+
 TEST_CASE("DropoutRefusesAMaskOfAnotherSize") {
   std::vector<float> three(3);
   const std::vector<uint8_t> four(4);

@@ -96,6 +96,8 @@ template void EmbeddingLookup(const EmbeddingSizes&, std::span<const int32_t>, s
                               std::span<float>);
 template void EmbeddingLookup(const EmbeddingSizes&, std::span<const int32_t>, std::span<const BFloat16>,
                               std::span<BFloat16>);
+template void EmbeddingLookup(const EmbeddingSizes&, std::span<const int32_t>, std::span<const Float16>,
+                              std::span<Float16>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const float>, std::span<float>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const BFloat16>, std::span<float>);
 template void PositionBackward(const EmbeddingSizes&, std::span<const Float16>, std::span<float>);

@@ -36,7 +36,7 @@ void EmbeddingForward(const EmbeddingSizes& sizes, std::span<const int32_t> toke
 
 // EmbeddingLookup: x[i] = embed[token[i]], where positions are not learned.
 //   token [tokens]        in   i32  in [0, vocab)
-//   embed [vocab, width]  in   T (float or BFloat16)
+//   embed [vocab, width]  in   T (float, BFloat16 or Float16)
 //   x     [tokens, width] out  T    aliases nothing
 // Units: none. Bitwise repeatable.  Max error: none, it copies.
 // Errors: InvalidArgument if a size does not match or a token is outside the vocabulary.

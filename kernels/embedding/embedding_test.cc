@@ -45,7 +45,7 @@ TEMPLATE_TEST_CASE("EmbeddingForwardAddsTheTokensRowAndThePositionsRow", "", flo
   }
 }
 
-TEMPLATE_TEST_CASE("EmbeddingLookupCopiesTheTokensRow", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("EmbeddingLookupCopiesTheTokensRow", "", float, BFloat16, Float16) {
   for (const EmbeddingSizes& sizes : kCases) {
     for (int64_t offset = 0; offset < testing::kNumOffsets; ++offset) {
       const std::vector<double> embed = testing::Reals().Vector<TestType>(sizes.vocab * sizes.width, -1, 1);
@@ -121,6 +121,18 @@ TEMPLATE_TEST_CASE("EmbeddingOfRealsKeepsItsDeclaredErrors", "", float, BFloat16
       REQUIRE(testing::Within(dpos.Values()[i], pos_sum[i], units * pos_size[i]));
     }
   }
+}
+
+TEST_CASE("InFp16TheSumOfTwoRowsOverflowsToInfinityAndMayBeSubnormal") {
+  const std::vector<int32_t> token = {1};
+  Guarded<Float16> x(3, 0);
+  EmbeddingForward<Float16>({1, 1, 3, 2}, token, Guarded<Float16>({0, 0, 0, 40000, -65504, 0x1p-24}, 0).view(),
+                            Guarded<Float16>({40000, -16, 0x1p-23}, 0).view(), x.span());
+  REQUIRE(x.Values() == std::vector<double>{INFINITY, -INFINITY, 3 * 0x1p-24});
+  std::vector<float> dpos(3);
+  PositionBackward<Float16>({2, 1, 3, 2}, Guarded<Float16>({65504, 0x1p-24, INFINITY, 65504, 0x1p-24, 1}, 0).view(),
+                            dpos);
+  REQUIRE(dpos == std::vector<float>{131008, 0x1p-23f, INFINITY});
 }
 
 TEST_CASE("EmbeddingRefusesTokensOutsideTheVocabularyAndWrongSizes") {

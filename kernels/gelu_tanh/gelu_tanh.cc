@@ -8,6 +8,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/float_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -68,7 +69,9 @@ void GeluTanhBackward(std::span<const T> dy, std::span<const T> x, std::span<T> 
 
 template void GeluTanhForward(std::span<const float>, std::span<float>);
 template void GeluTanhForward(std::span<const BFloat16>, std::span<BFloat16>);
+template void GeluTanhForward(std::span<const Float16>, std::span<Float16>);
 template void GeluTanhBackward(std::span<const float>, std::span<const float>, std::span<float>);
 template void GeluTanhBackward(std::span<const BFloat16>, std::span<const BFloat16>, std::span<BFloat16>);
+template void GeluTanhBackward(std::span<const Float16>, std::span<const Float16>, std::span<Float16>);
 
 }  // namespace plumbline::kernels

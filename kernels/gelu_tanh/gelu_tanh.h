@@ -12,7 +12,7 @@ inline constexpr double kGeluTanhBackwardMaxUnits = 32;
 
 // GeluTanhForward: y = 0.5 x (1 + tanh(z / 2)),  z = 2 sqrt(2/pi) (x + 0.044715 x^3),  computed as x / (1 + e^-z),
 // which does not cancel where the result is small.
-//   x [n]  in   T (float or BFloat16)
+//   x [n]  in   T (float, BFloat16 or Float16)
 //   y [n]  out  T   may be the same memory as x
 // Units: none. Elementwise in float: bitwise repeatable, independent of the element's place. NaN gives NaN, infinity
 // infinity, and minus infinity NaN (0 times infinity in the formula, as in PyTorch).
@@ -22,7 +22,7 @@ template <typename T>
 void GeluTanhForward(std::span<const T> x, std::span<T> y);
 
 // GeluTanhBackward: dx = dy * (s + x s (1 - s) dz/dx),  s = 1 / (1 + e^-z).
-//   dy [n]  in   T (float or BFloat16)
+//   dy [n]  in   T (float, BFloat16 or Float16)
 //   x  [n]  in   T   the forward's input
 //   dx [n]  out  T   may be the same memory as dy
 // Units: those of dy. Elementwise in float: bitwise repeatable, independent of the element's place. NaN gives NaN; x of

@@ -57,7 +57,7 @@ std::vector<double> Backward(const std::vector<double>& dy, const std::vector<do
   return dx.Values();
 }
 
-TEMPLATE_TEST_CASE("GeluKeepsItsDeclaredErrorOverTheRangeWhereItBends", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("GeluKeepsItsDeclaredErrorOverTheRangeWhereItBends", "", float, BFloat16, Float16) {
   std::vector<double> x = Guarded<TestType>(Grid(-12, 12, 40000), 0).Values();
   const std::vector<double> dy = Reals(3).Vector<TestType>(static_cast<int64_t>(x.size()), -2, 2);
   const std::vector<double> y = Forward<TestType>(x, 0);
@@ -71,7 +71,7 @@ TEMPLATE_TEST_CASE("GeluKeepsItsDeclaredErrorOverTheRangeWhereItBends", "", floa
   }
 }
 
-TEMPLATE_TEST_CASE("GeluDoesNotDependOnPlaceAtAnySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("GeluDoesNotDependOnPlaceAtAnySizeAndOffset", "", float, BFloat16, Float16) {
   const std::vector<double> x = Reals(1).Vector<TestType>(300, -6, 6);
   const std::vector<double> dy = Reals(2).Vector<TestType>(300, -1, 1);
   const auto part = [](const std::vector<double>& values, int64_t begin, int64_t size) {
@@ -90,7 +90,7 @@ TEST_CASE("TheOraclesSlopeIsTheDerivative") {
   }
 }
 
-TEMPLATE_TEST_CASE("GeluOfSpecialValues", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("GeluOfSpecialValues", "", float, BFloat16, Float16) {
   const std::vector<double> x = testing::SpecialValues<TestType>();
   const std::vector<double> y = Forward<TestType>(x, 0);
   const std::vector<double> dx = Backward<TestType>(std::vector<double>(x.size(), 1.0), x, 0);
@@ -112,6 +112,20 @@ TEMPLATE_TEST_CASE("GeluOfSpecialValues", "", float, BFloat16) {
                  kGeluTanhMaxUnits * kUnit * std::abs(x[i] < -100 ? 1 : x[i]) + 1.01 * Rounding<TestType>(expected)));
     }
   }
+}
+
+TEST_CASE("InFp16GeluKeepsSubnormalNumbersAndItsGradientsOverflowToInfinity") {
+  testing::Float16Extremes forward, backward;
+  for (const double size : {1e-6, 65000.0}) {
+    const std::vector<double> x = Reals(1).Vector<Float16>(300, -4, 4), dy = Reals(2).Vector<Float16>(300, -size, size);
+    const std::vector<double> small = Reals(3).Vector<Float16>(300, -size, size), y = Forward<Float16>(small, 0);
+    const std::vector<double> dx = Backward<Float16>(dy, x, 0);
+    for (size_t i = 0; i < x.size(); ++i) {
+      REQUIRE(backward.Takes(dx[i], dy[i] * GeluSlope(x[i]), kGeluTanhBackwardMaxUnits * kUnit * std::abs(dy[i])));
+      REQUIRE(forward.Takes(y[i], Gelu(small[i]), kGeluTanhMaxUnits * kUnit * std::abs(small[i])));
+    }
+  }
+  REQUIRE((backward.SawBoth() && forward.SawSubnormal()));
 }
 
 TEST_CASE("GeluRefusesDifferentSizes") {

@@ -9,6 +9,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -102,5 +103,7 @@ template void LambStep(const LambOptions&, double, std::span<const float>, std::
                        std::span<float>);
 template void LambStep(const LambOptions&, double, std::span<const float>, std::span<const float>, std::span<float>,
                        std::span<BFloat16>);
+template void LambStep(const LambOptions&, double, std::span<const float>, std::span<const float>, std::span<float>,
+                       std::span<Float16>);
 
 }  // namespace plumbline::kernels

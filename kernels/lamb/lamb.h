@@ -55,7 +55,7 @@ void LambMoments(const LambOptions& options, int64_t first, std::span<const floa
 //   first_moment  [n]  in      f32  m
 //   second_moment [n]  in      f32  v, >= 0
 //   master        [n]  in-out  f32  p
-//   weight        [n]  out     T (float or BFloat16)  W: p, rounded once
+//   weight        [n]  out     T (float, BFloat16 or Float16)  W: p, rounded once
 // No two arguments may overlap, but for T = float weight may be the same memory as master.
 // Units: none. Elementwise in float (lr ratio in double, then rounded once): bitwise repeatable, independent of the
 // element's place. NaN in an input gives NaN in what depends on it. Max error vs f64, with k and D as above, here of

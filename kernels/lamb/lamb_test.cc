@@ -87,7 +87,7 @@ const LambOptions kOptions[] = {
     {.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-12, .weight_decay = 0.01, .t = 1000, .gradient_scale = 2},
     {.lr = 0, .weight_decay = 0.01, .t = 1000000000}};
 
-TEMPLATE_TEST_CASE("LambKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("LambKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const LambOptions& options : kOptions) {
     for (const double gradient_size : {1.0, 1e-6, 1e-25, 1e15}) {
       for (const double ratio : {0.01, 1.0, 10.0}) {
@@ -165,6 +165,14 @@ TEST_CASE("ZerosGiveLambADirectionOfZeroAndNanReachesTheSumAndItsElement") {
   LambStep<BFloat16>({}, 1, m, v, p, std::span(w));
   REQUIRE((of_master.AllFinite() && std::isnan(of_direction.Total())));
   REQUIRE((std::isnan(p[1]) && std::isnan(ToFloat(w[1])) && p[0] < 0));
+}
+
+TEST_CASE("AWeightThatFp16CannotHoldIsInfiniteOrSubnormalAndItsMasterIsNot") {
+  std::vector<float> m(3), v(3), p = {70000, -70000, 1e-6f};
+  std::vector<Float16> w(3);
+  LambStep<Float16>({.lr = 0}, 1, m, v, p, std::span(w));
+  REQUIRE(p == std::vector<float>{70000, -70000, 1e-6f});
+  REQUIRE((ToFloat(w[0]) == INFINITY && ToFloat(w[1]) == -INFINITY && ToFloat(w[2]) == 17 * 0x1p-24f));
 }
 
 TEST_CASE("LambRefusesSizesAndOptions") {

@@ -9,6 +9,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/float_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -120,6 +121,7 @@ void LayerNormWeightBackward(const LayerNormSizes& sizes, std::span<const T> dy,
                                         std::span<float>)
 PLUMBLINE_INSTANTIATE(float);
 PLUMBLINE_INSTANTIATE(BFloat16);
+PLUMBLINE_INSTANTIATE(Float16);
 #undef PLUMBLINE_INSTANTIATE
 
 }  // namespace plumbline::kernels

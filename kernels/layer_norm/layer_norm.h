@@ -18,7 +18,7 @@ struct LayerNormSizes {
 };
 
 // LayerNormForward: y = (x - mean) * rstd * weight + bias for each row, rstd = 1 / sqrt(var + epsilon), var biased.
-//   x      [rows, width]  in   T (float or BFloat16)
+//   x      [rows, width]  in   T (float, BFloat16 or Float16)
 //   weight [width]        in   T
 //   bias   [width]        in   T
 //   y      [rows, width]  out  T     may be the same memory as x
@@ -36,7 +36,7 @@ void LayerNormForward(const LayerNormSizes& sizes, std::span<const T> x, std::sp
 
 // LayerNormBackward: with g = dy * weight and n = (x - mean) * rstd,
 //   dx = residual + rstd * (g - average(g) - n * average(g * n)).
-//   dy       [rows, width]  in   T (float or BFloat16)
+//   dy       [rows, width]  in   T (float, BFloat16 or Float16)
 //   x        [rows, width]  in   T
 //   weight   [width]        in   T
 //   mean     [rows]         in   f32

@@ -93,7 +93,7 @@ struct Results {
   Guarded<float> mean, rstd;
 };
 
-TEMPLATE_TEST_CASE("LayerNormForwardKeepsItsDeclaredError", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("LayerNormForwardKeepsItsDeclaredError", "", float, BFloat16, Float16) {
   for (const double centre : {0.0, 3.0, -100.0}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : kRows) {
@@ -118,7 +118,7 @@ TEMPLATE_TEST_CASE("LayerNormForwardKeepsItsDeclaredError", "", float, BFloat16)
   }
 }
 
-TEMPLATE_TEST_CASE("LayerNormBackwardKeepsItsDeclaredErrorWithAndWithoutResidual", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("LayerNormBackwardKeepsItsDeclaredErrorWithAndWithoutResidual", "", float, BFloat16, Float16) {
   for (const double centre : {0.0, 3.0}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : kRows) {
@@ -154,7 +154,7 @@ TEMPLATE_TEST_CASE("LayerNormBackwardKeepsItsDeclaredErrorWithAndWithoutResidual
   }
 }
 
-TEMPLATE_TEST_CASE("LayerNormWeightGradientsAreAddedWithinTheirDeclaredError", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("LayerNormWeightGradientsAreAddedWithinTheirDeclaredError", "", float, BFloat16, Float16) {
   for (const int64_t width : kWidths) {
     for (const int64_t rows : kRows) {
       const Inputs in = MakeInputs<TestType>(rows, width, 0.5, static_cast<uint64_t>(rows));
@@ -214,7 +214,7 @@ TEST_CASE("TheOraclesBackwardIsTheDerivativeOfItsForward") {
   }
 }
 
-TEMPLATE_TEST_CASE("ARowsResultDependsNeitherOnItsPlaceNorOnOtherRows", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("ARowsResultDependsNeitherOnItsPlaceNorOnOtherRows", "", float, BFloat16, Float16) {
   for (const int64_t width : {1, 5, 16, 33}) {
     const Inputs in = MakeInputs<TestType>(7, width, 0, 1);
     const std::vector<double> whole = Results<TestType>(in, 0).y.Values();
@@ -243,6 +243,31 @@ TEST_CASE("LayerNormPassesNanOnWithinItsRowAndTakesConstantAndTinyRows") {
   constant.x.assign(16, 1e-40);
   const std::vector<double> tiny = Results<float>(constant, 0).y.Values();
   for (int64_t c = 0; c < 16; ++c) REQUIRE(Within(tiny[c], constant.bias[c], 1e-30));
+}
+
+TEST_CASE("InFp16LayerNormKeepsSubnormalNumbersAndOverflowsToInfinity") {
+  constexpr int64_t kRowsHere = 5, kWidth = 33;
+  testing::Float16Extremes forward, backward;
+  for (const double size : {1e-6, 60000.0}) {
+    Inputs in = MakeInputs<Float16>(kRowsHere, kWidth, 0, 1);
+    in.weight = Reals(2).Vector<Float16>(kWidth, -size, size);
+    in.bias = Reals(3).Vector<Float16>(kWidth, -size, size);
+    const Results<Float16> results(in, 0);
+    const std::vector<double> expected = NaiveForward(in, in.x), y = results.y.Values();
+    const std::vector<double> mean = results.mean.Values(), rstd = results.rstd.Values();
+    Guarded<Float16> dx(kRowsHere * kWidth, 0);
+    LayerNormBackward<Float16>(in.sizes, Guarded<Float16>(in.dy, 0).view(), Guarded<Float16>(in.x, 0).view(),
+                               Guarded<Float16>(in.weight, 0).view(), results.mean.view(), results.rstd.view(), {},
+                               dx.span());
+    const std::vector<double> gradient = NaiveBackward(in, mean, rstd), values = dx.Values();
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double s = 2 * rstd[i / kWidth];  // |x| <= 1
+      REQUIRE(forward.Takes(y[i], expected[i], LayerNormMaxUnits(kWidth) * kUnit * size * (1 + 2 * s)));
+      REQUIRE(backward.Takes(values[i], gradient[i],
+                             LayerNormMaxUnits(kWidth) * kUnit * rstd[i / kWidth] * size * (1 + s) * (1 + s)));
+    }
+  }
+  REQUIRE((forward.SawBoth() && backward.SawBoth()));
 }
 
 TEST_CASE("LayerNormRefusesWrongSizesAndEpsilon") {

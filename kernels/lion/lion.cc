@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -54,5 +55,7 @@ template void LionStep(const LionOptions&, std::span<const float>, std::span<flo
                        std::span<float>);
 template void LionStep(const LionOptions&, std::span<const float>, std::span<float>, std::span<float>,
                        std::span<BFloat16>);
+template void LionStep(const LionOptions&, std::span<const float>, std::span<float>, std::span<float>,
+                       std::span<Float16>);
 
 }  // namespace plumbline::kernels

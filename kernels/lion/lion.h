@@ -27,7 +27,7 @@ struct LionOptions {
 //   gradient [n]  in      f32
 //   moment   [n]  in-out  f32  m
 //   master   [n]  in-out  f32  p
-//   weight   [n]  out     T (float or BFloat16)  W: p, rounded once
+//   weight   [n]  out     T (float, BFloat16 or Float16)  W: p, rounded once
 // No two arguments may overlap, but for T = float weight may be the same memory as master.
 // Units: none. Elementwise (factors of the whole update in double, then rounded once): bitwise repeatable, independent
 // of the element's place. NaN in an input gives NaN in what depends on it.

@@ -59,7 +59,7 @@ const LionOptions kOptions[] = {{},
                                 {.lr = 1, .beta1 = 0, .beta2 = 0},
                                 {.lr = 0, .weight_decay = 0.1}};
 
-TEMPLATE_TEST_CASE("LionKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("LionKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const LionOptions& options : kOptions) {
     for (const double gradient_size : {1.0, 1e-6, 1e-38, 1e30}) {
       Reals reals(1);
@@ -121,6 +121,14 @@ TEST_CASE("LionWritesTheWeightOverTheMasterWhereTheyAreTheSame") {
   std::vector<float> gradient = {1, -2}, m = {0, 0}, p = {1, 1};
   LionStep<float>({.lr = 0.5}, gradient, m, p, std::span(p));
   REQUIRE(p == std::vector<float>{0.5f, 1.5f});
+}
+
+TEST_CASE("AWeightThatFp16CannotHoldIsInfiniteOrSubnormalAndItsMasterIsNot") {
+  std::vector<float> gradient(3), m(3), p = {70000, -70000, 1e-6f};
+  std::vector<Float16> w(3);
+  LionStep<Float16>({.lr = 0}, gradient, m, p, std::span(w));
+  REQUIRE(p == std::vector<float>{70000, -70000, 1e-6f});
+  REQUIRE((ToFloat(w[0]) == INFINITY && ToFloat(w[1]) == -INFINITY && ToFloat(w[2]) == 17 * 0x1p-24f));
 }
 
 TEST_CASE("LionRefusesSizesAndOptions") {

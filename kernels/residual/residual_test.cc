@@ -45,6 +45,8 @@ TEST_CASE("ResidualBackwardFoldsTheBranchThenTheSum") {
     CheckBackward<float, float>(bound, gradient_bound);
     CheckBackward<BFloat16, BFloat16>(bound, gradient_bound);
     CheckBackward<float, BFloat16>(bound, gradient_bound);
+    CheckBackward<Float16, Float16>(bound, gradient_bound);
+    CheckBackward<float, Float16>(bound, gradient_bound);
   }
 }
 
@@ -61,6 +63,12 @@ TEMPLATE_TEST_CASE("ResidualForwardAddsAtEverySizeAndOffset", "", float, BFloat1
     REQUIRE(y.Values() == expected);
     REQUIRE(y.GuardsAreIntact());
   });
+}
+
+TEST_CASE("InFp16TheJoinOverflowsToInfinityAndMayBeSubnormal") {
+  Guarded<Float16> y({40000, -65504, 0x1p-24}, 0);
+  ResidualForward<Float16>(Guarded<Float16>({40000, 32, 0x1p-24}, 0).view(), y.view(), y.span());
+  REQUIRE(y.Values() == std::vector<double>{INFINITY, -65472, 0x1p-23});
 }
 
 TEST_CASE("NanInAnyInputOfTheJoinGivesNan") {

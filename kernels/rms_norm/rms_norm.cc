@@ -9,6 +9,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/float_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -94,19 +95,31 @@ template void RmsNormForward(const RmsNormSizes&, std::span<const float>, std::s
                              std::span<float>, std::span<float>);
 template void RmsNormForward(const RmsNormSizes&, std::span<const BFloat16>, std::span<const BFloat16>, float,
                              std::span<BFloat16>, std::span<float>);
+template void RmsNormForward(const RmsNormSizes&, std::span<const Float16>, std::span<const Float16>, float,
+                             std::span<Float16>, std::span<float>);
 template void RmsNormBackward(const RmsNormSizes&, std::span<const float>, std::span<const float>,
                               std::span<const float>, std::span<const float>, std::span<const float>, std::span<float>);
 template void RmsNormBackward(const RmsNormSizes&, std::span<const float>, std::span<const BFloat16>,
                               std::span<const BFloat16>, std::span<const float>, std::span<const BFloat16>,
                               std::span<BFloat16>);
+template void RmsNormBackward(const RmsNormSizes&, std::span<const float>, std::span<const Float16>,
+                              std::span<const Float16>, std::span<const float>, std::span<const Float16>,
+                              std::span<Float16>);
 template void RmsNormBackward(const RmsNormSizes&, std::span<const BFloat16>, std::span<const BFloat16>,
                               std::span<const BFloat16>, std::span<const float>, std::span<const BFloat16>,
                               std::span<BFloat16>);
+template void RmsNormBackward(const RmsNormSizes&, std::span<const Float16>, std::span<const Float16>,
+                              std::span<const Float16>, std::span<const float>, std::span<const Float16>,
+                              std::span<Float16>);
 template void RmsNormWeightBackward(const RmsNormSizes&, std::span<const float>, std::span<const float>,
                                     std::span<const float>, std::span<float>);
 template void RmsNormWeightBackward(const RmsNormSizes&, std::span<const float>, std::span<const BFloat16>,
                                     std::span<const float>, std::span<float>);
+template void RmsNormWeightBackward(const RmsNormSizes&, std::span<const float>, std::span<const Float16>,
+                                    std::span<const float>, std::span<float>);
 template void RmsNormWeightBackward(const RmsNormSizes&, std::span<const BFloat16>, std::span<const BFloat16>,
+                                    std::span<const float>, std::span<float>);
+template void RmsNormWeightBackward(const RmsNormSizes&, std::span<const Float16>, std::span<const Float16>,
                                     std::span<const float>, std::span<float>);
 
 }  // namespace plumbline::kernels

@@ -21,7 +21,7 @@ struct RmsNormSizes {
 };
 
 // RmsNormForward: y = x * rstd * weight for each row, rstd = 1 / sqrt(average(x^2) + epsilon).
-//   x      [rows, width]  in   T (float or BFloat16)
+//   x      [rows, width]  in   T (float, BFloat16 or Float16)
 //   weight [width]        in   T
 //   y      [rows, width]  out  T     may be the same memory as x
 //   rstd   [rows]         out  f32   kept for the backward
@@ -36,7 +36,7 @@ void RmsNormForward(const RmsNormSizes& sizes, std::span<const T> x, std::span<c
 
 // RmsNormBackward: with g = dy * weight and n = x * rstd,  dx = residual + rstd * (g - n * average(g * n)).
 //   dy       [rows, width]  in   From (float or T)
-//   x        [rows, width]  in   T (float or BFloat16)
+//   x        [rows, width]  in   T (float, BFloat16 or Float16)
 //   weight   [width]        in   T
 //   rstd     [rows]         in   f32
 //   residual [rows, width]  in   T    what flows around the norm; or empty: nothing

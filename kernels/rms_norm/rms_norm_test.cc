@@ -82,8 +82,8 @@ struct Results {
   Guarded<float> rstd;
 };
 
-TEMPLATE_TEST_CASE("RmsNormForwardKeepsItsDeclaredError", "", float, BFloat16) {
-  for (const double size : {1.0, 0.03, 1e5}) {
+TEMPLATE_TEST_CASE("RmsNormForwardKeepsItsDeclaredError", "", float, BFloat16, Float16) {
+  for (const double size : {1.0, 0.03, 6e4}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : kRows) {
         const Inputs in = MakeInputs<TestType>(rows, width, size, static_cast<uint64_t>(width));
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("RmsNormForwardKeepsItsDeclaredError", "", float, BFloat16) {
   }
 }
 
-TEMPLATE_TEST_CASE("RmsNormWorksInPlace", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("RmsNormWorksInPlace", "", float, BFloat16, Float16) {
   const Inputs in = MakeInputs<TestType>(3, 17, 1, 2);
   Guarded<TestType> x(in.x, 1);
   const Guarded<TestType> weight(in.weight, 2);
@@ -156,7 +156,9 @@ TEST_CASE("RmsNormBackwardKeepsItsDeclaredErrorWithAndWithoutResidual") {
         for (const bool has_residual : {false, true}) {
           CheckBackward<float, float>(rows, width, size, has_residual);
           CheckBackward<float, BFloat16>(rows, width, size, has_residual);
+          CheckBackward<float, Float16>(rows, width, size, has_residual);
           CheckBackward<BFloat16, BFloat16>(rows, width, size, has_residual);
+          CheckBackward<Float16, Float16>(rows, width, size, has_residual);
         }
       }
     }
@@ -191,7 +193,9 @@ TEST_CASE("RmsNormWeightGradientsAreAddedWithinTheirDeclaredError") {
     for (const int64_t rows : kRows) {
       CheckWeightGradient<float, float>(rows, width);
       CheckWeightGradient<float, BFloat16>(rows, width);
+      CheckWeightGradient<float, Float16>(rows, width);
       CheckWeightGradient<BFloat16, BFloat16>(rows, width);
+      CheckWeightGradient<Float16, Float16>(rows, width);
     }
   }
 }
@@ -215,7 +219,7 @@ TEST_CASE("TheOraclesBackwardIsTheDerivativeOfItsForward") {
   }
 }
 
-TEMPLATE_TEST_CASE("ARowsResultDependsNeitherOnItsPlaceNorOnOtherRows", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("ARowsResultDependsNeitherOnItsPlaceNorOnOtherRows", "", float, BFloat16, Float16) {
   for (const int64_t width : {1, 5, 16, 33}) {
     const Inputs in = MakeInputs<TestType>(7, width, 1, 1);
     const std::vector<double> whole = Results<TestType>(in, 0).y.Values();
@@ -247,6 +251,28 @@ TEST_CASE("RmsNormMakesARowNanWhereItCannotBeNormalisedAndTakesZeroAndTinyRows")
       REQUIRE(Within(y[c], expected, 1e-6 * expected + 1e-43));
     }
   }
+}
+
+TEST_CASE("InFp16RmsNormKeepsSubnormalNumbersAndOverflowsToInfinity") {
+  constexpr int64_t kWidth = 33;
+  testing::Float16Extremes forward, backward;
+  for (const double size : {1e-6, 60000.0}) {
+    Inputs in = MakeInputs<Float16>(5, kWidth, 1, 1);
+    in.weight = Reals(2).Vector<Float16>(kWidth, -size, size);
+    const Results<Float16> results(in, 0);
+    const std::vector<double> expected = NaiveForward(in, in.x), y = results.y.Values();
+    const std::vector<double> rstd = results.rstd.Values(), gradient = NaiveBackward(in, rstd);
+    Guarded<Float16> dx(5 * kWidth, 0);
+    RmsNormBackward<Float16, Float16>(in.sizes, Guarded<Float16>(in.dy, 0).view(), Guarded<Float16>(in.x, 0).view(),
+                                      Guarded<Float16>(in.weight, 0).view(), results.rstd.view(), {}, dx.span());
+    const std::vector<double> values = dx.Values();
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double n = rstd[i / kWidth];  // |x| <= 1
+      REQUIRE(forward.Takes(y[i], expected[i], RmsNormMaxUnits(kWidth) * kUnit * std::abs(expected[i])));
+      REQUIRE(backward.Takes(values[i], gradient[i], RmsNormBackwardMaxUnits(kWidth) * kUnit * n * size * (1 + n * n)));
+    }
+  }
+  REQUIRE((forward.SawBoth() && backward.SawBoth()));
 }
 
 TEST_CASE("RmsNormRefusesWrongSizesAndEpsilon") {

@@ -7,6 +7,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -76,7 +77,9 @@ void RopeBackward(const RopeSizes& sizes, std::span<const float> cosine, std::sp
 
 template void RopeForward(const RopeSizes&, std::span<const float>, std::span<const float>, std::span<float>);
 template void RopeForward(const RopeSizes&, std::span<const float>, std::span<const float>, std::span<BFloat16>);
+template void RopeForward(const RopeSizes&, std::span<const float>, std::span<const float>, std::span<Float16>);
 template void RopeBackward(const RopeSizes&, std::span<const float>, std::span<const float>, std::span<float>);
 template void RopeBackward(const RopeSizes&, std::span<const float>, std::span<const float>, std::span<BFloat16>);
+template void RopeBackward(const RopeSizes&, std::span<const float>, std::span<const float>, std::span<Float16>);
 
 }  // namespace plumbline::kernels

@@ -37,7 +37,7 @@ struct RopeSizes {
 // RopeForward: in each head of each token at position p, for i < head_width / 2 and k = i + head_width / 2,
 //   (x[i], x[k]) = (x[i] cosine[p, i] - x[k] sine[p, i], x[k] cosine[p, i] + x[i] sine[p, i]).
 //   cosine, sine [positions, head_width / 2]                 in      f32
-//   x            [samples, positions, heads * head_width]    in-out  T (float or BFloat16)  overlaps no table
+//   x            [samples, positions, heads * head_width]    in-out  T (float, BFloat16 or Float16)  overlaps no table
 // Units: none. In float, rounded once: bitwise repeatable, independent of the token's place.
 // Max error vs f64 with the given table: kRopeMaxUnits * 2^-24 * (|x[i]| + |x[k]|), each times its factor, plus one
 // rounding to T.

@@ -88,7 +88,7 @@ std::vector<double> Run(const RopeSizes& sizes, const Table& table, const std::v
   return memory.Values();
 }
 
-TEMPLATE_TEST_CASE("RopeKeepsItsDeclaredErrorInBothDirections", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("RopeKeepsItsDeclaredErrorInBothDirections", "", float, BFloat16, Float16) {
   for (const int64_t head_width : kHeadWidths) {
     for (const auto& [samples, positions, heads] :
          {std::tuple{0, 3, 2}, std::tuple{1, 1, 1}, std::tuple{2, 5, 3}, std::tuple{3, 0, 1}, std::tuple{1, 7, 5}}) {
@@ -143,7 +143,7 @@ TEST_CASE("ProductsOfTurnedVectorsDependOnTheDistanceOnly") {
   }
 }
 
-TEMPLATE_TEST_CASE("ATokensResultDependsOnItsPositionAlone", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("ATokensResultDependsOnItsPositionAlone", "", float, BFloat16, Float16) {
   const RopeSizes sizes{3, 5, 2, 34};
   const std::vector<double> x = Reals(1).Vector<TestType>(3 * 5 * 2 * 34, -1, 1);
   const std::vector<double> whole = Run<TestType>(sizes, Table(2, 5, 34), x, false, 0);
@@ -161,6 +161,24 @@ TEST_CASE("RopePassesNanOnWithinItsPair") {
   x[1] = NAN;
   const std::vector<double> y = Run<float>({1, 2, 1, 4}, Table(1, 2, 4), x, false, 0);
   for (size_t i = 0; i < 8; ++i) REQUIRE(std::isnan(y[i]) == (i == 1 || i == 3));
+}
+
+TEST_CASE("InFp16RopeKeepsSubnormalNumbersAndOverflowsToInfinity") {
+  const RopeSizes sizes{2, 9, 3, 6};
+  const Table table(4, 9, 6);
+  testing::Float16Extremes extremes;
+  for (const double size : {1e-5, 65000.0}) {
+    const std::vector<double> x = Reals(1).Vector<Float16>(2 * 9 * 3 * 6, -size, size);
+    for (const bool backward : {false, true}) {
+      std::vector<double> magnitude;
+      const std::vector<double> expected = Naive(sizes, table, x, backward, magnitude);
+      const std::vector<double> y = Run<Float16>(sizes, table, x, backward, 0);
+      for (size_t i = 0; i < x.size(); ++i) {
+        REQUIRE(extremes.Takes(y[i], expected[i], kRopeMaxUnits * kUnit * magnitude[i]));
+      }
+    }
+  }
+  REQUIRE(extremes.SawBoth());
 }
 
 TEST_CASE("RopeRefusesWrongSizes") {

@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 
@@ -55,5 +56,7 @@ void SgdStep(const SgdOptions& options, std::span<const float> gradient, std::sp
 template void SgdStep(const SgdOptions&, std::span<const float>, std::span<float>, std::span<float>, std::span<float>);
 template void SgdStep(const SgdOptions&, std::span<const float>, std::span<float>, std::span<float>,
                       std::span<BFloat16>);
+template void SgdStep(const SgdOptions&, std::span<const float>, std::span<float>, std::span<float>,
+                      std::span<Float16>);
 
 }  // namespace plumbline::kernels

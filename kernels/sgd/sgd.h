@@ -26,7 +26,7 @@ struct SgdOptions {
 //   gradient [n]  in      f32
 //   buffer   [n]  in-out  f32  b; not read where t = 1. Empty if momentum = 0
 //   master   [n]  in-out  f32  p
-//   weight   [n]  out     T (float or BFloat16)  W: p, rounded once
+//   weight   [n]  out     T (float, BFloat16 or Float16)  W: p, rounded once
 // No two arguments may overlap, but for T = float weight may be the same memory as master.
 // Units: none. Elementwise in float (options rounded once): bitwise repeatable, independent of the element's place. NaN
 // in an input gives NaN in what depends on it. Max error vs f64, with k = kSgdMaxUnits * 2^-24 and

@@ -48,7 +48,7 @@ const SgdOptions kOptions[] = {
     {.lr = 0.5, .momentum = 0.6, .nesterov = true, .weight_decay = 0.1, .t = 1},
     {.lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.3, .t = 7, .gradient_scale = 0.7}};
 
-TEMPLATE_TEST_CASE("SgdKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("SgdKeepsItsDeclaredErrorAtEverySizeAndOffset", "", float, BFloat16, Float16) {
   for (const SgdOptions& o : kOptions) {
     Reals reals(1);
     const bool reads_buffer = o.momentum > 0 && o.t > 1;
@@ -93,6 +93,14 @@ TEST_CASE("SgdPassesNanOnAndMayWriteTheWeightOverTheMaster") {
   std::vector<float> gradient = {1, NAN}, p = {1, 1};
   SgdStep<float>({.lr = 0.5}, gradient, {}, p, std::span(p));
   REQUIRE((p[0] == 0.5f && std::isnan(p[1])));
+}
+
+TEST_CASE("AWeightThatFp16CannotHoldIsInfiniteOrSubnormalAndItsMasterIsNot") {
+  std::vector<float> gradient(3), p = {70000, -70000, 1e-6f};
+  std::vector<Float16> w(3);
+  SgdStep<Float16>({.lr = 0}, gradient, {}, p, std::span(w));
+  REQUIRE(p == std::vector<float>{70000, -70000, 1e-6f});
+  REQUIRE((ToFloat(w[0]) == INFINITY && ToFloat(w[1]) == -INFINITY && ToFloat(w[2]) == 17 * 0x1p-24f));
 }
 
 TEST_CASE("SgdRefusesSizesAndOptions") {

@@ -8,6 +8,7 @@
 #include "kernels/arguments.h"
 #include "kernels/bf16.h"
 #include "kernels/float_math.h"
+#include "kernels/fp16.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -72,9 +73,12 @@ void SwigluBackward(std::span<const T> dy, std::span<const T> gate, std::span<co
 
 template void SwigluForward(std::span<const float>, std::span<const float>, std::span<float>);
 template void SwigluForward(std::span<const BFloat16>, std::span<const BFloat16>, std::span<BFloat16>);
+template void SwigluForward(std::span<const Float16>, std::span<const Float16>, std::span<Float16>);
 template void SwigluBackward(std::span<const float>, std::span<const float>, std::span<const float>, std::span<float>,
                              std::span<float>);
 template void SwigluBackward(std::span<const BFloat16>, std::span<const BFloat16>, std::span<const BFloat16>,
                              std::span<BFloat16>, std::span<BFloat16>);
+template void SwigluBackward(std::span<const Float16>, std::span<const Float16>, std::span<const Float16>,
+                             std::span<Float16>, std::span<Float16>);
 
 }  // namespace plumbline::kernels

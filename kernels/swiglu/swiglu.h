@@ -15,7 +15,7 @@ inline constexpr double kSwigluGateMaxUnits = 16;
 inline constexpr double kSwigluUnderflow = 0x1p-117;
 
 // SwigluForward: y = gate * s * up,  s = 1 / (1 + e^-gate).
-//   gate [n]  in   T (float or BFloat16)
+//   gate [n]  in   T (float, BFloat16 or Float16)
 //   up   [n]  in   T
 //   y    [n]  out  T   may be the same memory as gate or up
 // Units: none. Elementwise in float, rounded once: bitwise repeatable, independent of the element's place. NaN gives
@@ -26,7 +26,7 @@ template <typename T>
 void SwigluForward(std::span<const T> gate, std::span<const T> up, std::span<T> y);
 
 // SwigluBackward: dgate = dy * up * (s + gate s (1 - s));  dup = dy * gate * s.
-//   dy    [n]  in   T (float or BFloat16)
+//   dy    [n]  in   T (float, BFloat16 or Float16)
 //   gate  [n]  in   T   the forward's
 //   up    [n]  in   T   the forward's
 //   dgate [n]  out  T   may be the same memory as any input

@@ -57,7 +57,8 @@ std::pair<Values, Values> Backward(const Values& dy, const Values& gate, const V
   return {dgate.Values(), dup.Values()};
 }
 
-TEMPLATE_TEST_CASE("SwigluKeepsItsDeclaredErrorWhereItBendsAndWhereItsExponentialUnderflows", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("SwigluKeepsItsDeclaredErrorWhereItBendsAndWhereItsExponentialUnderflows", "", float, BFloat16,
+                   Float16) {
   for (const double range : {12.0, 100.0}) {
     const Values gate = Grid<TestType>(-range, range, 40000);
     const auto size = static_cast<int64_t>(gate.size());
@@ -79,7 +80,7 @@ TEMPLATE_TEST_CASE("SwigluKeepsItsDeclaredErrorWhereItBendsAndWhereItsExponentia
   }
 }
 
-TEMPLATE_TEST_CASE("SwigluDoesNotDependOnPlaceAtAnySizeAndOffset", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("SwigluDoesNotDependOnPlaceAtAnySizeAndOffset", "", float, BFloat16, Float16) {
   const Values gate = Reals(1).Vector<TestType>(300, -6, 6);
   const Values up = Reals(2).Vector<TestType>(300, -1, 1), dy = Reals(3).Vector<TestType>(300, -1, 1);
   const auto part = [](const Values& values, int64_t begin, int64_t size) {
@@ -103,7 +104,7 @@ TEST_CASE("TheOraclesSlopeIsTheDerivative") {
   }
 }
 
-TEMPLATE_TEST_CASE("SwigluOfSpecialValues", "", float, BFloat16) {
+TEMPLATE_TEST_CASE("SwigluOfSpecialValues", "", float, BFloat16, Float16) {
   const Values gate = testing::SpecialValues<TestType>();
   const Values ones(gate.size(), 1.0);
   const Values y = Forward<TestType>(gate, ones, 0);
@@ -127,6 +128,22 @@ TEMPLATE_TEST_CASE("SwigluOfSpecialValues", "", float, BFloat16) {
     }
   }
   REQUIRE(std::isnan(Forward<TestType>({1.0}, {NAN}, 0)[0]));
+}
+
+TEST_CASE("InFp16SwigluKeepsSubnormalNumbersAndOverflowsToInfinity") {
+  testing::Float16Extremes forward, of_gate, of_up;
+  for (const double size : {1e-4, 1.0, 400.0}) {
+    const Values gate = Reals(1).Vector<Float16>(300, -size, size), up = Reals(2).Vector<Float16>(300, -size, size);
+    const Values dy = Reals(3).Vector<Float16>(300, -size, size), y = Forward<Float16>(gate, up, 0);
+    const auto [dgate, dup] = Backward<Float16>(dy, gate, up, 0);
+    for (size_t i = 0; i < gate.size(); ++i) {
+      const double bound = kSwigluGateMaxUnits * kUnit * size * size;
+      REQUIRE(forward.Takes(y[i], Silu(gate[i]) * up[i], bound));
+      REQUIRE(of_gate.Takes(dgate[i], dy[i] * up[i] * SiluSlope(gate[i]), bound));
+      REQUIRE(of_up.Takes(dup[i], dy[i] * Silu(gate[i]), bound));
+    }
+  }
+  REQUIRE((forward.SawBoth() && of_gate.SawBoth() && of_up.SawBoth()));
 }
 
 TEST_CASE("SwigluRefusesDifferentSizes") {

@@ -3,6 +3,7 @@
 // operation does not see where its elements lie. No oracle lives here.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 #include "kernels/testing/sizes.h"
 
 namespace plumbline::kernels::testing {
@@ -42,11 +44,38 @@ inline bool Within(double actual, double expected, double bound) {
   return std::abs(actual - expected) <= bound;
 }
 
-// Half a unit of storage type T at a value: what one rounding to T adds. The second term is T's smallest subnormal.
+// Half a unit of storage type T at a value: what one rounding to T adds where it does not make infinity of it. Where T
+// is subnormal it is half of T's smallest number, or more.
 template <typename T>
 double Rounding(double value) {
   return kUnitRoundoff<T> * std::abs(value) + 0x1p-133;
 }
+template <>
+inline double Rounding<Float16>(double value) {
+  return std::max(kUnitRoundoff<Float16> * std::abs(value), 0x1p-25);
+}
+
+// Results in Float16 of which some are beyond its range and some subnormal: the test that checks them must see both.
+class Float16Extremes {
+ public:
+  // Within, where a number of 65520 and above is due as infinity; so near to 65520 that `bound` decides, either will
+  // do.
+  bool Takes(double actual, double expected, double bound) {
+    const double size = std::abs(expected);
+    saw_subnormal_ = saw_subnormal_ || (actual != 0 && std::abs(actual) < 0x1p-14);
+    if (!std::isinf(actual))
+      return size - bound < 65520 && Within(actual, expected, bound + Rounding<Float16>(expected));
+    saw_infinity_ = true;
+    return size + bound >= 65520 && std::signbit(actual) == std::signbit(expected);
+  }
+  bool SawInfinity() const { return saw_infinity_; }
+  bool SawSubnormal() const { return saw_subnormal_; }
+  bool SawBoth() const { return saw_infinity_ && saw_subnormal_; }
+
+ private:
+  bool saw_infinity_ = false;
+  bool saw_subnormal_ = false;
+};
 
 // Values over all magnitudes, zeros, subnormals, the largest numbers, infinities and NaN.
 template <typename T>

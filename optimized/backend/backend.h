@@ -66,8 +66,8 @@ class Backend {
   virtual void Poison(std::byte* data, int64_t size_bytes) = 0;
 
   // c = a b, or c += a b, for each matrix of the batch. Products are accumulated in float whatever the inputs' type and
-  // rounded once, to c's type. Types: a and b both F32 or both BF16; c F32 or BF16; kAccumulate with F32 only, since a
-  // partial sum in BF16 would round. Blocks until c is written (a later CUDA sibling: ordered on its stream).
+  // rounded once, to c's type. Types: a and b of one of F32, BF16 and F16, c of any; kAccumulate with F32 only, since a
+  // partial sum of 16 bits would round. Blocks until c is written (a later CUDA sibling: ordered on its stream).
   // Errors: InvalidArgument if shapes, batches or types do not fit.
   virtual void MatMul(const Matrices& a, const Matrices& b, const Matrices& c, WriteMode mode) = 0;
 };

@@ -12,6 +12,8 @@
 
 #include "conformance/contract/error.h"
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
+#include "optimized/backend/storage_types.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -21,33 +23,35 @@ using kernels::BFloat16;
 
 double Read(const Matrices& m, int64_t b, int64_t r, int64_t c) {
   const int64_t i = b * m.batch_stride + r * m.row_stride + c * m.col_stride;
-  return m.dtype == DType::kF32 ? static_cast<const float*>(m.data)[i]
-                                : kernels::ToFloat(static_cast<const BFloat16*>(m.data)[i]);
+  return VisitStorage(
+      m.dtype, [&](auto type) { return double{kernels::ToFloat(static_cast<const decltype(type)*>(m.data)[i])}; });
 }
 
 // Memory for a view with `gap` elements between rows, which hold NaN; values are small integers.
 struct Operand {
   Operand(DType dtype, int64_t rows, int64_t cols, int64_t batch, int64_t gap, bool transposed, int seed)
-      : memory(batch * (transposed ? cols : rows) * ((transposed ? rows : cols) + gap), NAN),
-        narrow(memory.size(), BFloat16{0xFFFF}) {
+      : memory(batch * (transposed ? cols : rows) * ((transposed ? rows : cols) + gap) * sizeof(float),
+               std::byte{0xFF}) {
     const int64_t stored_rows = transposed ? cols : rows;
     const int64_t stored_cols = transposed ? rows : cols;
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t r = 0; r < stored_rows; ++r) {
         for (int64_t c = 0; c < stored_cols; ++c) {
           const auto value = static_cast<float>((seed + 7 * b + 5 * r + 3 * c) % 7 - 3);
-          memory[(b * stored_rows + r) * (stored_cols + gap) + c] = value;
-          narrow[(b * stored_rows + r) * (stored_cols + gap) + c] = kernels::FromFloat<BFloat16>(value);
+          VisitStorage(dtype, [&](auto type) {
+            using T = decltype(type);
+            const int64_t index = (b * stored_rows + r) * (stored_cols + gap) + c;
+            reinterpret_cast<T*>(memory.data())[index] = kernels::FromFloat<T>(value);
+          });
         }
       }
     }
-    void* data = dtype == DType::kF32 ? static_cast<void*>(memory.data()) : narrow.data();
-    view = {data, dtype, stored_rows, stored_cols, stored_cols + gap, 1, batch, stored_rows * (stored_cols + gap)};
+    view = {memory.data(),     dtype, stored_rows, stored_cols,
+            stored_cols + gap, 1,     batch,       stored_rows * (stored_cols + gap)};
     if (transposed) view = view.Transposed();
   }
 
-  std::vector<float> memory;
-  std::vector<BFloat16> narrow;
+  std::vector<std::byte> memory;
   Matrices view;
 };
 
@@ -84,7 +88,8 @@ void CheckProduct(Backend& backend, DType in, DType out, int64_t m, int64_t k, i
 TEST(CpuBackend, ProductsEqualNaiveSumsForAllTransposesModesAndTypes) {
   const auto backend = MakeCpuBackend();
   for (const auto& [in, out] : {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32},
-                                std::pair{DType::kBF16, DType::kBF16}}) {
+                                std::pair{DType::kBF16, DType::kBF16}, std::pair{DType::kF16, DType::kF32},
+                                std::pair{DType::kF16, DType::kF16}}) {
     for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, std::tuple{1, 7, 1}, std::tuple{5, 1, 3}, std::tuple{8, 4, 8},
                                   std::tuple{17, 12, 20}, std::tuple{13, 11, 19}}) {
       for (const int64_t gap : {0, 3}) CheckProduct(*backend, in, out, m, k, n, 1, gap);
@@ -95,7 +100,8 @@ TEST(CpuBackend, ProductsEqualNaiveSumsForAllTransposesModesAndTypes) {
 TEST(CpuBackend, BatchedProductsEqualNaiveSums) {
   const auto backend = MakeCpuBackend();
   for (const auto& [in, out] : {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kF32},
-                                std::pair{DType::kBF16, DType::kBF16}}) {
+                                std::pair{DType::kBF16, DType::kBF16}, std::pair{DType::kF16, DType::kF32},
+                                std::pair{DType::kF16, DType::kF16}}) {
     for (const int64_t batch : {2, 3, 24}) {
       for (const auto& [m, k, n] :
            {std::tuple{1, 1, 1}, std::tuple{8, 4, 8}, std::tuple{24, 4, 8}, std::tuple{9, 7, 5}}) {
@@ -156,6 +162,27 @@ TEST(CpuBackend, BitsDependNeitherOnTheAddressNorOnOtherThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(num_others, 0);
+}
+
+TEST(CpuBackend, AProductThatFp16CannotHoldIsInfiniteThereAndNotInFloatAndInfinityTimesZeroIsNan) {
+  const auto backend = MakeCpuBackend();
+  const auto half = [](float value) { return kernels::FromFloat<kernels::Float16>(value); };
+  kernels::Float16 a[2] = {half(300), half(-300)}, b[2] = {half(300), half(0x1p-24f)}, c[4];
+  float wide[4];
+  const auto multiply = [&](const Matrices& result) {
+    backend->MatMul(DenseMatrices(a, DType::kF16, 2, 1), DenseMatrices(b, DType::kF16, 1, 2), result,
+                    WriteMode::kAssign);
+  };
+  multiply(DenseMatrices(c, DType::kF16, 2, 2));
+  multiply(DenseMatrices(wide, DType::kF32, 2, 2));
+  EXPECT_EQ(kernels::ToFloat(c[0]), INFINITY);
+  EXPECT_EQ(kernels::ToFloat(c[1]), 300 * 0x1p-24f);
+  EXPECT_EQ(kernels::ToFloat(c[2]), -INFINITY);
+  EXPECT_EQ(wide[0], 90000);
+  a[0] = half(INFINITY), b[1] = half(0);
+  multiply(DenseMatrices(wide, DType::kF32, 2, 2));
+  EXPECT_EQ(wide[0], INFINITY);
+  EXPECT_TRUE(std::isnan(wide[1]));
 }
 
 TEST(CpuBackend, BFloat16ProductsAccumulateInFloat) {

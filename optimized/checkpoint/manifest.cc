@@ -3,6 +3,7 @@
 #include "optimized/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -13,8 +14,9 @@
 namespace plumbline::optimized {
 namespace {
 
-constexpr int64_t kFormat = 3;
-// Of steps, updates and norms: beyond what a case can reach (docs/formats.md), so that one more can be counted.
+constexpr int64_t kFormat = 4;
+// Of steps, updates, norms and overflows: beyond what a case can reach (docs/formats.md), so that one more can be
+// counted.
 constexpr int64_t kMaxCount = int64_t{1} << 41;
 
 std::string Hex(uint64_t value) {
@@ -41,6 +43,21 @@ contract::NormHistory ParseHistory(const contract::JsonValue& value) {
   return {value[0].Int(0, kMaxCount), value[1].Number(), value[2].Number()};
 }
 
+std::string ScalerJson(const contract::LossScaler& scaler) {
+  return "[" + contract::JsonNumber(scaler.scale) + ", " + std::to_string(scaler.steps) + ", " +
+         std::to_string(scaler.last_overflow) + ", " + std::to_string(scaler.hysteresis) + "]";
+}
+
+contract::LossScaler ParseScaler(const contract::JsonValue& value) {
+  if (value.Size() != 4) value.Reject("a scale, a count of steps, the last overflow and the overflows left");
+  const double scale = value[0].Number();
+  int exponent = 0;
+  const bool is_power = scale >= 1 && scale <= 0x1p126 && std::frexp(scale, &exponent) == 0.5;
+  if (!is_power) value[0].Reject("a power of two from 1 to 2^126");
+  const int64_t steps = value[1].Int(0, kMaxCount);
+  return {scale, steps, value[2].Int(-1, steps - 1), value[3].Int(1, kMaxCount)};
+}
+
 }  // namespace
 
 std::string ToJson(const Manifest& manifest) {
@@ -48,6 +65,7 @@ std::string ToJson(const Manifest& manifest) {
                      ",\n \"finished_steps\": " + std::to_string(manifest.progress.finished_steps) +
                      ",\n \"num_updates\": " + std::to_string(manifest.progress.num_updates) +
                      ",\n \"norm_history\": " + HistoryJson(manifest.progress.norm_history) +
+                     ",\n \"loss_scaler\": " + ScalerJson(manifest.progress.loss_scaler) +
                      ",\n \"config\": " + contract::JsonQuote(manifest.identity.config) +
                      ",\n \"model\": " + contract::JsonQuote(manifest.identity.model) +
                      ",\n \"seed\": " + contract::JsonQuote(Hex(manifest.identity.seed)) + ",\n \"shards\": [";
@@ -62,11 +80,12 @@ std::string ToJson(const Manifest& manifest) {
 
 Manifest ParseManifest(std::string_view json, std::string_view where) {
   const contract::JsonValue root = contract::JsonValue::Parse(json, where);
-  root.AllowOnly({"checkpoint", "finished_steps", "num_updates", "norm_history", "config", "model", "seed", "shards"});
+  root.AllowOnly({"checkpoint", "finished_steps", "num_updates", "norm_history", "loss_scaler", "config", "model",
+                  "seed", "shards"});
   root.At("checkpoint").Int(kFormat, kFormat);
   Manifest manifest;
   manifest.progress = {root.At("finished_steps").Int(1, kMaxCount), root.At("num_updates").Int(0, kMaxCount),
-                       ParseHistory(root.At("norm_history"))};
+                       ParseHistory(root.At("norm_history")), ParseScaler(root.At("loss_scaler"))};
   manifest.identity = {root.At("config").String(), root.At("model").String(), ParseHex(root.At("seed"))};
   const contract::JsonValue shards = root.At("shards");
   for (size_t i = 0; i < shards.Size(); ++i) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conformance/contract/loss_scale.h"
 #include "conformance/contract/norm_history.h"
 
 namespace plumbline::optimized {
@@ -26,6 +27,7 @@ struct TrainingProgress {
   int64_t finished_steps = 0;               // the number of the next step
   int64_t num_updates = 0;                  // made so far: fewer where steps were skipped
   contract::NormHistory norm_history = {};  // empty unless clipping remembers norms
+  contract::LossScaler loss_scaler = {};    // as it begins unless the loss scale is dynamic
 
   friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;
 };

@@ -12,7 +12,9 @@ namespace plumbline::optimized {
 namespace {
 
 Manifest Example(int64_t ranks) {
-  Manifest manifest{{7, 5, {4, 0.1, 1.0 / 3}}, {"{\"a\": \"\xE2\x82\xAC\"}", "w [2, 3]", 0xFFFFFFFFFFFFFFFFull}, {}};
+  Manifest manifest{{7, 5, {4, 0.1, 1.0 / 3}, {0x1p126, 9, 8, 2}},
+                    {"{\"a\": \"\xE2\x82\xAC\"}", "w [2, 3]", 0xFFFFFFFFFFFFFFFFull},
+                    {}};
   for (int64_t rank = 0; rank < ranks; ++rank) {
     manifest.shards.push_back({ShardFileName(rank), 100 + rank, uint64_t{0xABCDEF} << rank});
   }
@@ -41,15 +43,27 @@ TEST(Manifest, RefusesOtherFormatsShardsOutOfOrderAndNamesThatLeadElsewhere) {
     std::string json = ToJson(Example(2));
     return json.replace(json.find(from), from.size(), to);
   };
-  for (const std::string& json :
-       {replaced("\"checkpoint\": 3", "\"checkpoint\": 2"), replaced("steps\": 7", "steps\": 0"),
-        replaced("updates\": 5", "updates\": -1"), replaced("\"num_updates\": 5,", ""),
-        replaced("steps\": 7", "steps\": 9223372036854775807"),
-        replaced("updates\": 5", "updates\": 9223372036854775807"),
-        replaced("history\": [4", "history\": [9223372036854775807"), replaced("history\": [4", "history\": [-4"),
-        replaced("history\": [4, ", "history\": ["), replaced("shard-00000", "shard-00001"),
-        replaced("shard-00000", "../shard-00000"), replaced("\"bytes\": 100", "\"bytes\": -1"),
-        replaced("\"seed\": \"ffff", "\"seed\": \"FFFF")}) {
+  for (const std::string& json : {replaced("\"checkpoint\": 4", "\"checkpoint\": 3"),
+                                  replaced("steps\": 7", "steps\": 0"),
+                                  replaced("updates\": 5", "updates\": -1"),
+                                  replaced("\"num_updates\": 5,", ""),
+                                  replaced("steps\": 7", "steps\": 9223372036854775807"),
+                                  replaced("updates\": 5", "updates\": 9223372036854775807"),
+                                  replaced("history\": [4", "history\": [9223372036854775807"),
+                                  replaced("history\": [4", "history\": [-4"),
+                                  replaced("history\": [4, ", "history\": ["),
+                                  replaced("scaler\": [", "scaler\": [3, "),
+                                  replaced("scaler\": [8.5", "scaler\": [9.5"),
+                                  replaced(", 9, 8, 2]", ", 9, 9, 2]"),
+                                  replaced(", 9, 8, 2]", ", 9, -2, 2]"),
+                                  replaced(", 9, 8, 2]", ", 9, 8, 0]"),
+                                  replaced(", 9, 8, 2]", ", -1, -1, 2]"),
+                                  replaced(", 9, 8, 2]", ", 9, 8]"),
+                                  replaced(", 9, 8, 2]", ", 9223372036854775807, 8, 2]"),
+                                  replaced("shard-00000", "shard-00001"),
+                                  replaced("shard-00000", "../shard-00000"),
+                                  replaced("\"bytes\": 100", "\"bytes\": -1"),
+                                  replaced("\"seed\": \"ffff", "\"seed\": \"FFFF")}) {
     EXPECT_THROW(ParseManifest(json, "m"), contract::Error) << json;
   }
 }

@@ -18,8 +18,9 @@ contract::EngineDescription Description() {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout", "grouped_heads", "accumulation",  "ledger",       "dump",           "save",
-                          "memory",  "deterministic", "unit_clipping", "norm_history", "unequal_lengths"};
+  description.features = {"dropout",       "grouped_heads", "accumulation",    "ledger",
+                          "dump",          "save",          "memory",          "deterministic",
+                          "unit_clipping", "norm_history",  "unequal_lengths", "loss_scaler"};
   return description;
 }
 

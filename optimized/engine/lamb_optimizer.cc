@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "conformance/contract/error.h"
-#include "kernels/bf16.h"
 #include "kernels/lamb/lamb.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/engine/real_optimizer.h"
 #include "optimized/optimizer/lamb_ratio.h"
 
@@ -37,11 +37,7 @@ class LambOptimizer final : public RealOptimizer {
     for (const ShardSlice& slice : shard().slices) {
       const Buffer buffer = weight(slice);
       contract::Check(buffer.dtype == config_.storage && buffer.elems == slice.elems(), "a slice's weights fit it");
-      if (config_.storage == contract::DType::kBF16) {
-        StepSlice<kernels::BFloat16>(numbers, slice, buffer);
-      } else {
-        StepSlice<float>(numbers, slice, buffer);
-      }
+      VisitStorage(buffer.dtype, [&](auto type) { StepSlice<decltype(type)>(numbers, slice, buffer); });
     }
   }
 

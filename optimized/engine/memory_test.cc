@@ -120,7 +120,7 @@ TEST(Memory, PeaksCallsAndBytesOfGpt2EqualTheFormulaInEveryStage) {
     for (const int64_t zero_stage : {0, 1, 2, 3}) {
       for (const int64_t data_degree : {1, 2, 3}) {
         for (const int64_t accumulation : {1, 2}) {
-          for (const DType storage : {DType::kF32, DType::kBF16}) {
+          for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
             for (const int64_t bucket : {int64_t{1}, int64_t{200}, testing::kNoLimit}) {
               ExpectFormulas({data_degree, zero_stage, accumulation, storage, bucket, {true, 0, 61, 0}}, options);
             }
@@ -167,7 +167,7 @@ TEST(Memory, PeaksCallsAndBytesOfLlamaEqualTheFormulaInEveryStage) {
     for (const int64_t zero_stage : {0, 1, 2, 3}) {
       for (const int64_t data_degree : {1, 3}) {
         for (const int64_t accumulation : {1, 2}) {
-          for (const DType storage : {DType::kF32, DType::kBF16}) {
+          for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
             for (const int64_t bucket : {int64_t{1}, int64_t{200}, testing::kNoLimit}) {
               ExpectFormulas({data_degree, zero_stage, accumulation, storage, bucket, {true, 0, 61, 0}}, options);
             }

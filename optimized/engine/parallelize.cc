@@ -30,9 +30,8 @@ void RequireSupported(const contract::Case& spec) {
   if (config.zero_stage > 3) {
     Unsupported("zero_optimization.stage is " + std::to_string(config.zero_stage) + "; supported: 0, 1, 2, 3");
   }
-  if (!IsStorageType(config.storage) || (config.storage == DType::kF16 && !spec.model.is_exact())) {
-    Unsupported("storage type is " + std::string(contract::Name(config.storage)) + " in family " +
-                std::string(spec.model.family()) + "; supported: F32, BF16, and F16 in family exact");
+  if (!IsStorageType(config.storage)) {
+    Unsupported("storage type is " + std::string(contract::Name(config.storage)) + "; supported: F32, BF16, F16");
   }
   if (spec.perturbation) Unsupported("perturbation is a feature of the reference; supported: none");
 }
@@ -167,8 +166,8 @@ std::unique_ptr<Model> MakeModel(const contract::Case& spec, const Training& tra
   const int64_t samples = config.micro_batch_size;
   switch (spec.model.kind()) {
     case contract::Family::kExact:
-      return MakeExactModel(spec.model.exact(), {config.storage, config.loss_scale, spec.seed, samples},
-                            training.memory, *training.backend);
+      return MakeExactModel(spec.model.exact(), {config.storage, spec.seed, samples}, training.memory,
+                            *training.backend);
     case contract::Family::kGpt2:
       return MakeGpt2Model(spec.model.gpt2(), config.storage, spec.seed, samples, training.memory, *training.backend);
     case contract::Family::kLlama:
@@ -209,6 +208,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   const SumReduction over_shards{is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout};
   training->num_updates = data.num_updates;
   training->norm_history = data.norm_history;
+  training->loss_scaler = data.loss_scaler;
   training->optimizer = is_exact ? MakeModularOptimizer(data, training->shard, *training->backend)
                                  : MakeRealOptimizer(data, training->shard, over_shards, *training->backend);
   // 7. The norms over shards, by which real families clip and skip.

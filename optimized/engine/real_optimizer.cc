@@ -8,9 +8,9 @@
 #include "conformance/contract/error.h"
 #include "conformance/contract/run_config.h"
 #include "kernels/adamw/adamw.h"
-#include "kernels/bf16.h"
 #include "kernels/lion/lion.h"
 #include "kernels/sgd/sgd.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/optimizer/schedule.h"
 
 namespace plumbline::optimized {
@@ -37,11 +37,8 @@ class ElementOptimizer final : public RealOptimizer {
     for (const ShardSlice& slice : shard().slices) {
       const Buffer buffer = weight(slice);
       contract::Check(buffer.dtype == config_.storage && buffer.elems == slice.elems(), "a slice's weights fit it");
-      if (config_.storage == contract::DType::kBF16) {
-        StepSlice<kernels::BFloat16>(numbers, slice, gradient(slice), buffer);
-      } else {
-        StepSlice<float>(numbers, slice, gradient(slice), buffer);
-      }
+      VisitStorage(buffer.dtype,
+                   [&](auto type) { StepSlice<decltype(type)>(numbers, slice, gradient(slice), buffer); });
     }
   }
 

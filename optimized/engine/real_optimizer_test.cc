@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "conformance/contract/batch_source.h"
-#include "kernels/bf16.h"
 #include "optimized/backend/cpu_backend.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/comm/thread_communicator.h"
 #include "optimized/engine/gradient_norm.h"
 #include "optimized/engine/sharded_optimizer.h"
@@ -105,9 +105,9 @@ void CopyShard(const ShardedOptimizer& optimizer, const ShardPlan& shard, const 
       state.master[s.parameter][s.begin + i] = optimizer.Master(s)[i];
       if (optimizer.has_moment()) state.moment[s.parameter][s.begin + i] = optimizer.Moment(s)[i];
       if (optimizer.has_second_moment()) state.second_moment[s.parameter][s.begin + i] = optimizer.SecondMoment(s)[i];
-      state.weight[s.parameter][s.begin + i] =
-          storage == DType::kF32 ? weights.Span<float>(s.flat_offset, s.elems())[i]
-                                 : kernels::ToFloat(weights.Span<kernels::BFloat16>(s.flat_offset, s.elems())[i]);
+      state.weight[s.parameter][s.begin + i] = VisitStorage(storage, [&](auto type) {
+        return kernels::ToFloat(weights.Span<decltype(type)>(s.flat_offset, s.elems())[i]);
+      });
     }
   }
 }
@@ -242,7 +242,7 @@ TEST_P(RealOptimizerTest, FollowsTheTextOverSeveralUpdatesGroupsAndStepsOfTheSch
 }
 
 TEST_P(RealOptimizerTest, EveryNumberOfShardsGivesTheSameBits) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     const contract::CaseData data = MakeCase(GetParam(), storage);
     const auto bits = [](const State& state) {
       std::vector<uint64_t> all;

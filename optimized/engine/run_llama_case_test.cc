@@ -49,7 +49,7 @@ std::vector<RealOptions> Variants() {
 
 TEST(RunLlamaCase, EveryStageBucketAndLimitGivesTheSameBitsWithOneMicroBatch) {
   for (const RealOptions& options : Variants()) {
-    for (const DType storage : {DType::kF32, DType::kBF16}) {
+    for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
       ExpectSameBits(LayoutsOfStages({0, 1, 2, 3}, 3, 1, storage), options);
     }
   }

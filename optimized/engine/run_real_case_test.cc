@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "conformance/contract/tensor_file.h"
-#include "kernels/bf16.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/engine/testing/case_run.h"
 #include "optimized/engine/testing/real_case.h"
 #include "optimized/engine/testing/same_bits.h"
@@ -58,7 +58,7 @@ std::vector<RealOptions> Variants() {
 
 TEST(RunRealCase, EveryStageBucketAndLimitGivesTheSameBitsWithOneMicroBatch) {
   for (const RealOptions& options : Variants()) {
-    for (const DType storage : {DType::kF32, DType::kBF16}) {
+    for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
       ExpectSameBits(LayoutsOfStages({0, 1, 2, 3}, 3, 1, storage), options);
     }
   }
@@ -122,14 +122,10 @@ TEST(RunRealCase, ListsEachKindForEachParameterThatHasIt) {
 std::vector<float> Values(const contract::HostTensor& tensor) {
   std::vector<float> values;
   for (int64_t i = 0; i < tensor.numel(); ++i) {
-    if (tensor.dtype == DType::kBF16) {
-      kernels::BFloat16 value;
-      std::memcpy(&value, tensor.data.data() + 2 * i, sizeof value);
+    VisitStorage(tensor.dtype, [&](auto value) {
+      std::memcpy(&value, tensor.data.data() + i * static_cast<int64_t>(sizeof value), sizeof value);
       values.push_back(kernels::ToFloat(value));
-    } else {
-      values.emplace_back();
-      std::memcpy(&values.back(), tensor.data.data() + 4 * i, sizeof(float));
-    }
+    });
   }
   return values;
 }
@@ -153,8 +149,12 @@ std::map<std::pair<TensorKind, std::string>, std::vector<float>> Dumped(const fs
         EXPECT_EQ(static_cast<int64_t>(values.size()), slice.end - slice.begin);
         contract::Digest digest;
         for (size_t i = 0; i < values.size(); ++i) {
-          const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-          digest.AddBits(slice.begin + static_cast<int64_t>(i), tensor.dtype == DType::kBF16 ? bits >> 16 : bits);
+          VisitStorage(tensor.dtype, [&](auto value) {
+            value = kernels::FromFloat<decltype(value)>(values[i]);
+            uint32_t bits = 0;
+            std::memcpy(&bits, &value, sizeof value);
+            digest.AddBits(slice.begin + static_cast<int64_t>(i), bits);
+          });
         }
         EXPECT_EQ(digest.hash, slice.digest.hash) << slice.tensor;
         std::vector<float>& target = whole[{kind, slice.tensor}];
@@ -168,7 +168,7 @@ std::map<std::pair<TensorKind, std::string>, std::vector<float>> Dumped(const fs
 }
 
 TEST(RunRealCase, DumpsHoldTheBitsOfTheTraceAsStoredInFiveKinds) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     CaseData data = MakeRealCase({3, 2, 1, storage, 300}, {.frozen = kFrozen});
     data.spec.dump_steps = {0, 2};
     const fs::path out_dir = RunInFreshFolders(data);
@@ -180,8 +180,8 @@ TEST(RunRealCase, DumpsHoldTheBitsOfTheTraceAsStoredInFiveKinds) {
         const std::vector<float>& weight = dumped.at({TensorKind::kWeight, p.name});
         ASSERT_EQ(static_cast<int64_t>(master.size()), p.numel());
         for (size_t i = 0; i < master.size(); ++i) {
-          const float stored =
-              storage == DType::kF32 ? master[i] : kernels::ToFloat(kernels::FromFloat<kernels::BFloat16>(master[i]));
+          const float stored = VisitStorage(
+              storage, [&](auto type) { return kernels::ToFloat(kernels::FromFloat<decltype(type)>(master[i])); });
           ASSERT_EQ(weight[i], stored) << p.name;
         }
         EXPECT_EQ(dumped.contains({TensorKind::kSecondMoment, p.name}), !p.frozen);

@@ -118,6 +118,7 @@ void TraceRecorder::Step(const Training& training, int64_t step, const StepResul
   const bool is_exact = spec_.model.is_exact();
   if (!is_exact) record.real = RealStepOf(spec_.config, step, result);
   if (contract::HasNormHistory(spec_.config)) record.real->norm_history = training.norm_history;
+  if (contract::HasDynamicLossScale(spec_.config)) record.real->loss_scaler = training.loss_scaler;
   record.comm = std::move(ledger.by_kind);
   record.comm_sequence = ledger.sequence;
   record.comm_wait_us = static_cast<int64_t>(result.timings.comm_wait_us);

@@ -11,6 +11,7 @@
 #include "kernels/scale/scale.h"
 #include "optimized/engine/integrality.h"
 #include "optimized/optimizer/history_clipping.h"
+#include "optimized/optimizer/loss_scaler.h"
 #include "optimized/optimizer/parameter_groups.h"
 #include "optimized/partition/sample_plan.h"
 
@@ -65,6 +66,11 @@ float InverseTokens(Training& training, int64_t step) {
   return static_cast<float>(1.0 / training.tokens);
 }
 
+// Of this step: a dynamic one moves after the last use of it. A power of two, and a float whatever its size.
+float LossScaleOf(const Training& training) {
+  return static_cast<float>(LossScale(training.data->spec.config, training.loss_scaler));
+}
+
 void RunMicroBatch(Training& training, int64_t step, int64_t accumulation_index, const PhaseMark& mark) {
   const MicroBatch micro_batch = LocalMicroBatch(training, step, accumulation_index);
   const bool is_first = accumulation_index == 0;
@@ -77,7 +83,7 @@ void RunMicroBatch(Training& training, int64_t step, int64_t accumulation_index,
   }
   const ScopedRange range(Category::kCompute, contract::range::kBackward);
   mark("backward");
-  training.loss += training.model->Loss(InverseTokens(training, step));
+  training.loss += training.model->Loss(InverseTokens(training, step), LossScaleOf(training));
   training.model->Backward(mode, [&](int64_t parameter) { training.reducer->Ready(parameter); });
 }
 
@@ -92,11 +98,12 @@ void FinishReduction(Training& training, const PhaseMark& mark) {
   training.reducer->EndMicroBatch();
 }
 
-// Gradients arrive as those of the scaled loss. Everybody after this sees them unscaled.
+// Gradients arrive as those of the scaled loss. Everybody after this sees them unscaled; what has overflowed by then,
+// in whatever type, is infinite or NaN and stays so.
 void Unscale(const Training& training) {
-  const int64_t loss_scale = training.data->spec.config.loss_scale;
+  const float loss_scale = LossScaleOf(training);
   if (loss_scale == 1) return;
-  const float factor = 1.0f / static_cast<float>(loss_scale);  // exact: a power of two
+  const float factor = 1.0f / loss_scale;  // exact: a power of two
   for (const ShardSlice& slice : training.shard.slices) {
     const std::span<float> gradient = training.reducer->Complete(slice);
     kernels::Scale<float>(factor, gradient, gradient);
@@ -133,6 +140,12 @@ void RememberNorm(Training& training, double norm) {
   training.norm_history = Remember(config.adaptive_clipping, training.norm_history, norm);
 }
 
+void MoveLossScale(Training& training, bool skipped) {
+  const contract::RunConfig& config = training.data->spec.config;
+  if (!contract::HasDynamicLossScale(config)) return;
+  training.loss_scaler = AfterStep(config.dynamic_loss_scale, training.loss_scaler, skipped);
+}
+
 // A step that is skipped makes the calls of any other.
 void SkipUpdate(Training& training) {
   if (training.unit_clipping) training.unit_clipping->Skip();
@@ -141,10 +154,12 @@ void SkipUpdate(Training& training) {
 
 // All ranks have the same norm, and so they clip alike and skip together.
 void UpdateReal(Training& training, int64_t step, StepResult& result) {
+  Unscale(training);
   const auto gradient = [&](const ShardSlice& slice) { return training.reducer->Complete(slice); };
   const GradientNorm::Result norm = training.norm->Compute(gradient);
   result.gradient_norm = norm.norm;
   result.skipped = !norm.all_finite;
+  MoveLossScale(training, result.skipped);
   if (result.skipped) return SkipUpdate(training);
   if (training.unit_clipping) {
     training.unit_clipping->Compute(gradient,

@@ -46,6 +46,7 @@ struct Training {
   std::unique_ptr<GradientNorm> norm;           // null in family exact
   std::unique_ptr<UnitClipping> unit_clipping;  // null unless units are clipped
   contract::NormHistory norm_history;           // with clipping by history; a skipped step leaves it
+  contract::LossScaler loss_scaler;             // with a dynamic loss scale; a skipped step counts
   int64_t num_updates = 0;                      // made so far; a skipped step makes none
   std::unique_ptr<Model> model;
 

@@ -56,7 +56,7 @@ std::string SizesText(const contract::ModelSpec& model) {
 
 CheckpointIdentity Identity(const contract::CaseData& data) {
   contract::RunConfig config = data.spec.config;
-  config.loss_scale = 1;  // no number that is saved depends on it
+  if (data.spec.model.is_exact()) config.loss_scale = 1;  // no number that is saved depends on it
   CheckpointIdentity identity{contract::ToJson(config), SizesText(data.spec.model), data.spec.seed};
   for (const contract::ParameterSpec& parameter : data.parameters) {
     identity.model += parameter.name + " [" + std::to_string(parameter.rows) + ", " + std::to_string(parameter.cols) +
@@ -68,8 +68,8 @@ CheckpointIdentity Identity(const contract::CaseData& data) {
 }  // namespace
 
 void SaveTraining(Training& training, int64_t finished_steps, const std::filesystem::path& folder, FileSystem& files) {
-  SaveCheckpoint(folder, {finished_steps, training.num_updates, training.norm_history}, Identity(*training.data),
-                 Slices(training), *training.communicator, training.timeout, files);
+  SaveCheckpoint(folder, {finished_steps, training.num_updates, training.norm_history, training.loss_scaler},
+                 Identity(*training.data), Slices(training), *training.communicator, training.timeout, files);
 }
 
 int64_t ResumeTraining(Training& training, const std::filesystem::path& folder, FileSystem& files) {
@@ -78,6 +78,7 @@ int64_t ResumeTraining(Training& training, const std::filesystem::path& folder, 
                                                    communicator.rank(), communicator.size(), files);
   training.num_updates = progress.num_updates;
   training.norm_history = progress.norm_history;
+  training.loss_scaler = progress.loss_scaler;
   training.weights->Publish();
   return progress.finished_steps;
 }

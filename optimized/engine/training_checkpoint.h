@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a Training is saved, and how it comes back: master weights, moments and working weights of the rank's shard
-// and the frozen weights, as slices, and the number of updates. Gradients, gathered weights and activations are not
-// saved: between steps nothing of them is needed.
+// and the frozen weights, as slices, and the number of updates, the history of norms and the loss scaler. Gradients,
+// gathered weights and activations are not saved: between steps nothing of them is needed.
 #pragma once
 
 #include <cstdint>

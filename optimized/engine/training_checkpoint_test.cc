@@ -123,7 +123,7 @@ TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfGpt2InAnyStage) {
 
 TEST(TrainingCheckpoint, TwoCyclesChangeNoBitOfLlamaInAnyStage) {
   for (const int64_t zero_stage : {0, 1, 2, 3}) {
-    for (const DType storage : {DType::kF32, DType::kBF16}) {
+    for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
       for (const bool unequal_lengths : {false, true}) {
         const Layout layout{3, zero_stage, 2, storage, 200, {true, 300, 13, 800}};
         const testing::RealOptions options{.family = contract::Family::kLlama,

@@ -51,5 +51,6 @@ void Dropout::Apply(std::span<U> x) const {
 
 template void Dropout::Apply(std::span<float>) const;
 template void Dropout::Apply(std::span<kernels::BFloat16>) const;
+template void Dropout::Apply(std::span<kernels::Float16>) const;
 
 }  // namespace plumbline::optimized

@@ -65,7 +65,10 @@ class ExactModel final : public Model {
     memory_.AfterUse(HeadUnit(sizes_.spec.layers));
   }
 
-  double Loss(float inverse_tokens) override { return head_.Loss(micro_batch_, inverse_tokens); }
+  double Loss(float inverse_tokens, float loss_scale) override {
+    sizes_.loss_scale = loss_scale;  // for the folds of backward too
+    return head_.Loss(micro_batch_, inverse_tokens);
+  }
 
   void Backward(WriteMode mode, const GradientReady& ready) override {
     const GradientWrites writes{mode, ready};
@@ -101,7 +104,7 @@ class ExactModel final : public Model {
     return {sizes_.tokens(), sizes_.spec.positions, sizes_.spec.width, sizes_.spec.vocab};
   }
 
-  const ExactSizes sizes_;
+  ExactSizes sizes_;
   const ParameterMemory& memory_;
   const std::vector<Parameter<T>> parameters_;
   Arena arena_;
@@ -131,7 +134,7 @@ ModelOutline ExactOutline(const contract::ExactSpec& spec) {
 
 std::unique_ptr<Model> MakeExactModel(const contract::ExactSpec& spec, const ExactTraining& training,
                                       const ParameterMemory& memory, Backend& backend) {
-  const ExactSizes sizes(spec, training.seed, training.samples, training.loss_scale);
+  const ExactSizes sizes(spec, training.seed, training.samples);
   return VisitStorage(training.storage, [&](auto type) -> std::unique_ptr<Model> {
     return std::make_unique<ExactModel<decltype(type)>>(sizes, memory, backend);
   });

@@ -16,9 +16,8 @@ ModelOutline ExactOutline(const contract::ExactSpec& spec);
 
 struct ExactTraining {
   contract::DType storage = contract::DType::kF32;
-  int64_t loss_scale = 1;  // a power of two; gradients are this many times those of the loss that Loss() returns
-  uint64_t seed = 0;       // of dropout
-  int64_t samples = 0;     // of every micro-batch
+  uint64_t seed = 0;    // of dropout
+  int64_t samples = 0;  // of every micro-batch
 };
 
 // Memory and backend outlive the model. InvalidArgument if storage is none of F32, BF16 and F16.

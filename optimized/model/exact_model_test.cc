@@ -146,7 +146,7 @@ Result RunInMicroBatches(const World& world, DType storage, int64_t samples, int
   }
   for (std::vector<float>& gradient : gradients) memory.gradients.push_back(gradient.data());
   MovingWeights hooks(ExactOutline(world.spec), weights, memory);
-  const auto model = MakeExactModel(world.spec, {storage, loss_scale, kSeed, samples}, memory, *backend);
+  const auto model = MakeExactModel(world.spec, {storage, kSeed, samples}, memory, *backend);
   Result result;
   for (int64_t first = 0; first < kBatch; first += samples) {
     result.ready_order.clear();
@@ -154,7 +154,7 @@ Result RunInMicroBatches(const World& world, DType storage, int64_t samples, int
     model->Forward({kStep, first, world.Rows(world.batches.tokens, first, samples),
                     world.Rows(world.batches.labels, first, samples),
                     world.Rows(world.batches.loss_weights, first, samples)});
-    result.loss += model->Loss(1.0f / static_cast<float>(world.num_tokens));
+    result.loss += model->Loss(1.0f / static_cast<float>(world.num_tokens), static_cast<float>(loss_scale));
     model->Backward(first == 0 ? WriteMode::kAssign : WriteMode::kAccumulate,
                     [&](int64_t parameter) { result.ready_order.push_back(parameter); });
   }

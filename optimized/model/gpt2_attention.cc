@@ -103,5 +103,6 @@ float Gpt2Attention<T>::scale() const {
 
 template class Gpt2Attention<float>;
 template class Gpt2Attention<kernels::BFloat16>;
+template class Gpt2Attention<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -43,5 +43,6 @@ void Gpt2Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd
 
 template class Gpt2Mlp<float>;
 template class Gpt2Mlp<kernels::BFloat16>;
+template class Gpt2Mlp<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -2,11 +2,10 @@
 // See gpt2_model.h. Every activation that backward needs has memory of its own, taken when the model is built.
 #include "optimized/model/gpt2_model.h"
 
-#include <string>
 #include <vector>
 
-#include "conformance/contract/error.h"
 #include "kernels/embedding/embedding.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/model/gpt2_attention.h"
 #include "optimized/model/gpt2_layer.h"
 #include "optimized/model/gpt2_mlp.h"
@@ -73,7 +72,9 @@ class Gpt2Model final : public Model {
     memory_.AfterUse(HeadUnit(sizes_.spec.layers));
   }
 
-  double Loss(float inverse_tokens) override { return head_.Loss(micro_batch_, inverse_tokens); }
+  double Loss(float inverse_tokens, float loss_scale) override {
+    return head_.Loss(micro_batch_, inverse_tokens, loss_scale);
+  }
 
   void Backward(WriteMode mode, const GradientReady& ready) override {
     const GradientWrites writes{mode, ready};
@@ -148,15 +149,9 @@ std::unique_ptr<Model> MakeGpt2Model(const contract::Gpt2Spec& spec, contract::D
                                      int64_t samples, const ParameterMemory& memory, Backend& backend) {
   contract::Validate(spec);
   const RealSizes sizes(spec, seed, samples);
-  switch (storage) {
-    case contract::DType::kF32:
-      return std::make_unique<Gpt2Model<float>>(spec, sizes, memory, backend);
-    case contract::DType::kBF16:
-      return std::make_unique<Gpt2Model<kernels::BFloat16>>(spec, sizes, memory, backend);
-    default:
-      contract::Fail(contract::ErrorCode::kInvalidArgument,
-                     "storage type is " + std::string(contract::Name(storage)) + "; allowed: F32, BF16");
-  }
+  return VisitStorage(storage, [&](auto type) -> std::unique_ptr<Model> {
+    return std::make_unique<Gpt2Model<decltype(type)>>(spec, sizes, memory, backend);
+  });
 }
 
 }  // namespace plumbline::optimized

@@ -17,7 +17,7 @@ ModelOutline Gpt2Outline(const contract::Gpt2Spec& spec);
 
 // `samples` is the size of every micro-batch. `seed` is that of dropout. Memory and backend outlive the model; the
 // gradients' table holds null for each frozen parameter and for no other.
-// InvalidArgument if storage is neither F32 nor BF16, or the spec is not valid.
+// InvalidArgument if storage is none of F32, BF16 and F16, or the spec is not valid.
 std::unique_ptr<Model> MakeGpt2Model(const contract::Gpt2Spec& spec, contract::DType storage, uint64_t seed,
                                      int64_t samples, const ParameterMemory& memory, Backend& backend);
 

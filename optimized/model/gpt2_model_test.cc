@@ -78,7 +78,7 @@ class Gpt2ModelTest : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Specs, Gpt2ModelTest, ::testing::Range(0, 10));
 
 TEST_P(Gpt2ModelTest, LossAndGradientsAreThoseOfTheNaiveModelForEveryCutAndType) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     const World world(Specs()[GetParam()], storage);
     const Result expected = Naive(world);
     for (const int64_t samples : {1, 2, 4}) {
@@ -90,7 +90,7 @@ TEST_P(Gpt2ModelTest, LossAndGradientsAreThoseOfTheNaiveModelForEveryCutAndType)
 }
 
 TEST_P(Gpt2ModelTest, ASecondRunGivesTheSameBits) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     const World world(Specs()[GetParam()], storage);
     EXPECT_EQ(RunInMicroBatches(world, 2), RunInMicroBatches(world, 2));
   }
@@ -123,7 +123,7 @@ TEST(Gpt2Model, TheOutlineReadsATiedEmbeddingInTwoUnitsAndAnUnusedParameterInNoU
 
 TEST(Gpt2Model, RefusesOtherStorageTypes) {
   const auto backend = MakeCpuBackend();
-  EXPECT_THROW(MakeGpt2Model(Specs()[0], DType::kF16, 1, 1, {}, *backend), contract::Error);
+  EXPECT_THROW(MakeGpt2Model(Specs()[0], DType::kF64, 1, 1, {}, *backend), contract::Error);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@
 namespace plumbline::optimized {
 
 struct ExactSizes {
-  ExactSizes(const contract::ExactSpec& model, uint64_t run_seed, int64_t micro_batch_samples, int64_t scale_of_loss)
-      : spec(model), seed(run_seed), samples(micro_batch_samples), loss_scale(static_cast<float>(scale_of_loss)) {}
+  ExactSizes(const contract::ExactSpec& model, uint64_t run_seed, int64_t micro_batch_samples)
+      : spec(model), seed(run_seed), samples(micro_batch_samples) {}
 
   contract::ExactSpec spec;
   uint64_t seed;
-  int64_t samples;   // of a micro-batch
-  float loss_scale;  // all gradients are that many times those of the loss
+  int64_t samples;       // of a micro-batch
+  float loss_scale = 1;  // all gradients of the micro-batch are that many times those of the loss
 
   int64_t tokens() const { return samples * spec.positions; }
   float bound() const { return static_cast<float>(spec.fold_bound); }

@@ -33,5 +33,6 @@ void Linear<T>::Backward(const GradientWrites& writes, int64_t rows, std::span<T
 
 template class Linear<float>;
 template class Linear<kernels::BFloat16>;
+template class Linear<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -147,5 +147,6 @@ float LlamaAttention<T>::scale() const {
 
 template class LlamaAttention<float>;
 template class LlamaAttention<kernels::BFloat16>;
+template class LlamaAttention<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -50,5 +50,6 @@ void LlamaMlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mt
 
 template class LlamaMlp<float>;
 template class LlamaMlp<kernels::BFloat16>;
+template class LlamaMlp<kernels::Float16>;
 
 }  // namespace plumbline::optimized

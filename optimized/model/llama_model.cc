@@ -2,11 +2,10 @@
 // See llama_model.h. Every activation that backward needs has memory of its own, taken when the model is built.
 #include "optimized/model/llama_model.h"
 
-#include <string>
 #include <vector>
 
-#include "conformance/contract/error.h"
 #include "kernels/embedding/embedding.h"
+#include "optimized/backend/storage_types.h"
 #include "optimized/model/length_cut.h"
 #include "optimized/model/llama_attention.h"
 #include "optimized/model/llama_layer.h"
@@ -72,7 +71,9 @@ class LlamaModel final : public Model {
     memory_.AfterUse(HeadUnit(sizes_.spec.layers));
   }
 
-  double Loss(float inverse_tokens) override { return head_.Loss(micro_batch_, inverse_tokens); }
+  double Loss(float inverse_tokens, float loss_scale) override {
+    return head_.Loss(micro_batch_, inverse_tokens, loss_scale);
+  }
 
   void Backward(WriteMode mode, const GradientReady& ready) override {
     const GradientWrites writes{mode, ready};
@@ -136,15 +137,9 @@ std::unique_ptr<Model> MakeLlamaModel(const contract::LlamaSpec& spec, contract:
                                       int64_t samples, const ParameterMemory& memory, Backend& backend) {
   contract::Validate(spec);
   const LlamaSizes sizes(spec, seed, samples);
-  switch (storage) {
-    case contract::DType::kF32:
-      return std::make_unique<LlamaModel<float>>(spec, sizes, memory, backend);
-    case contract::DType::kBF16:
-      return std::make_unique<LlamaModel<kernels::BFloat16>>(spec, sizes, memory, backend);
-    default:
-      contract::Fail(contract::ErrorCode::kInvalidArgument,
-                     "storage type is " + std::string(contract::Name(storage)) + "; allowed: F32, BF16");
-  }
+  return VisitStorage(storage, [&](auto type) -> std::unique_ptr<Model> {
+    return std::make_unique<LlamaModel<decltype(type)>>(spec, sizes, memory, backend);
+  });
 }
 
 }  // namespace plumbline::optimized

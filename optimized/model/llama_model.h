@@ -19,7 +19,7 @@ ModelOutline LlamaOutline(const contract::LlamaSpec& spec);
 // `samples` is the size of every micro-batch. Of one with lengths as many positions are computed as its longest sample
 // has; memory is taken once, for all positions. `seed` is that of dropout. Memory and backend outlive the model; the
 // gradients' table holds null for each frozen parameter and for no other.
-// InvalidArgument if storage is neither F32 nor BF16, or the spec is not valid.
+// InvalidArgument if storage is none of F32, BF16 and F16, or the spec is not valid.
 std::unique_ptr<Model> MakeLlamaModel(const contract::LlamaSpec& spec, contract::DType storage, uint64_t seed,
                                       int64_t samples, const ParameterMemory& memory, Backend& backend);
 

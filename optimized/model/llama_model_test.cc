@@ -100,7 +100,7 @@ class LlamaModelTest : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Specs, LlamaModelTest, ::testing::Range(0, 10));
 
 TEST_P(LlamaModelTest, LossAndGradientsAreThoseOfTheNaiveModelForEveryCutTypeAndLengths) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const size_t lengths : {0, 1 + GetParam() % 3}) {
       const World world = MakeWorld(Specs()[GetParam()], storage, kLengths[lengths]);
       const Result expected = Naive(world);
@@ -115,7 +115,7 @@ TEST_P(LlamaModelTest, LossAndGradientsAreThoseOfTheNaiveModelForEveryCutTypeAnd
 }
 
 TEST_P(LlamaModelTest, ASecondRunGivesTheSameBits) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     const World world = MakeWorld(Specs()[GetParam()], storage, kLengths[1]);
     EXPECT_EQ(MakeRunner(world, 2).RunAll(), MakeRunner(world, 2).RunAll());
   }
@@ -123,7 +123,7 @@ TEST_P(LlamaModelTest, ASecondRunGivesTheSameBits) {
 
 // Padding of another content, and such that reading its row of the embedding would make all that it touches NaN.
 TEST_P(LlamaModelTest, WhatIsBehindTheEndOfASampleChangesNoBit) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const int64_t samples : {1, 2, 4}) {
       World world = MakeWorld(Specs()[GetParam()], storage, kLengths[1]);
       const auto poisoned = static_cast<int32_t>(world.spec.vocab() - 1);
@@ -144,7 +144,7 @@ TEST_P(LlamaModelTest, WhatIsBehindTheEndOfASampleChangesNoBit) {
 
 // Of two micro-batches one after the other, in both orders, the second is what it is alone.
 TEST_P(LlamaModelTest, NothingOfAnEarlierMicroBatchIsRead) {
-  for (const DType storage : {DType::kF32, DType::kBF16}) {
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     World world = MakeWorld(Specs()[GetParam()], storage, {3, 1, 2, 2});
     world.lengths[0] = static_cast<int32_t>(world.positions);
     for (const int64_t first : {0, 1, 2, 3}) {
@@ -218,7 +218,7 @@ TEST(LlamaModel, TheOutlineHasAUnitForTheEmbeddingEachLayerTheHeadAndWhatIsUnuse
 
 TEST(LlamaModel, RefusesOtherStorageTypes) {
   const auto backend = MakeCpuBackend();
-  EXPECT_THROW(MakeLlamaModel(Specs()[0], DType::kF16, 1, 1, {}, *backend), contract::Error);
+  EXPECT_THROW(MakeLlamaModel(Specs()[0], DType::kF64, 1, 1, {}, *backend), contract::Error);
 }
 
 }  // namespace

@@ -68,8 +68,9 @@ class Model {
   virtual void Forward(const MicroBatch& micro_batch) = 0;
 
   // After Forward. This micro-batch's share of the loss of the global batch, which has 1 / inverse_tokens weighted
-  // tokens.
-  virtual double Loss(float inverse_tokens) = 0;
+  // tokens. loss_scale, a power of two, is not in it, but in all gradients that Backward makes: where a type is too
+  // narrow for one it is infinite or NaN.
+  virtual double Loss(float inverse_tokens, float loss_scale) = 0;
 
   // After Loss. kAssign overwrites whatever the gradients' memory holds; kAccumulate adds to it.
   virtual void Backward(WriteMode mode, const GradientReady& ready) = 0;

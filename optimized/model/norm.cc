@@ -35,5 +35,6 @@ void Norm<T>::Backward(const GradientWrites& writes, std::span<const T> dh_mtd, 
 
 template class Norm<float>;
 template class Norm<kernels::BFloat16>;
+template class Norm<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -24,12 +24,18 @@ void Projection<T>::Backward(const GradientWrites& writes, int64_t rows, std::sp
 
 template class Projection<float>;
 template class Projection<kernels::BFloat16>;
+template class Projection<kernels::Float16>;
 template void Projection<float>::Backward(const GradientWrites&, int64_t, std::span<float>, std::span<float>,
                                           std::span<float>, WriteMode) const;
 template void Projection<kernels::BFloat16>::Backward(const GradientWrites&, int64_t, std::span<kernels::BFloat16>,
                                                       std::span<kernels::BFloat16>, std::span<float>, WriteMode) const;
+template void Projection<kernels::Float16>::Backward(const GradientWrites&, int64_t, std::span<kernels::Float16>,
+                                                     std::span<kernels::Float16>, std::span<float>, WriteMode) const;
 template void Projection<kernels::BFloat16>::Backward(const GradientWrites&, int64_t, std::span<kernels::BFloat16>,
                                                       std::span<kernels::BFloat16>, std::span<kernels::BFloat16>,
                                                       WriteMode) const;
+template void Projection<kernels::Float16>::Backward(const GradientWrites&, int64_t, std::span<kernels::Float16>,
+                                                     std::span<kernels::Float16>, std::span<kernels::Float16>,
+                                                     WriteMode) const;
 
 }  // namespace plumbline::optimized

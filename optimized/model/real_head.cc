@@ -38,10 +38,10 @@ void RealHead<T, RowNorm>::Forward(std::span<const T> x_mtd) {
 }
 
 template <typename T, template <typename> class RowNorm>
-double RealHead<T, RowNorm>::Loss(const MicroBatch& micro_batch, float inverse_tokens) {
+double RealHead<T, RowNorm>::Loss(const MicroBatch& micro_batch, float inverse_tokens, float loss_scale) {
   const int64_t elems = sizes_.logits_elems();
   return kernels::CrossEntropy<T>(sizes_.spec.vocab, logits_mtv_.first(elems), micro_batch.labels,
-                                  micro_batch.loss_weights, inverse_tokens, dlogits_mtv_.first(elems));
+                                  micro_batch.loss_weights, inverse_tokens, loss_scale, dlogits_mtv_.first(elems));
 }
 
 template <typename T, template <typename> class RowNorm>
@@ -62,7 +62,9 @@ void RealHead<T, RowNorm>::Backward(const GradientWrites& writes, std::span<cons
 
 template class RealHead<float, Norm>;
 template class RealHead<kernels::BFloat16, Norm>;
+template class RealHead<kernels::Float16, Norm>;
 template class RealHead<float, RmsNorm>;
 template class RealHead<kernels::BFloat16, RmsNorm>;
+template class RealHead<kernels::Float16, RmsNorm>;
 
 }  // namespace plumbline::optimized

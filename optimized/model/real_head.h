@@ -21,8 +21,9 @@ class RealHead {
 
   void Forward(std::span<const T> x_mtd);
 
-  // Returns this micro-batch's share of the loss and keeps the gradient of the logits. Once after each Forward.
-  double Loss(const MicroBatch& micro_batch, float inverse_tokens);
+  // Returns this micro-batch's share of the loss and keeps the gradient of the logits, loss_scale times that of the
+  // loss. Once after each Forward.
+  double Loss(const MicroBatch& micro_batch, float inverse_tokens, float loss_scale);
 
   void Backward(const GradientWrites& writes, std::span<const T> x_mtd, std::span<T> dx_mtd);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/bf16.h"
+#include "kernels/fp16.h"
 #include "kernels/residual/residual.h"
 
 namespace plumbline::optimized {
@@ -25,5 +26,6 @@ void ResidualExit<T>::Backward(std::span<const T> dx_mtd, std::span<T> dbranch_m
 
 template class ResidualExit<float>;
 template class ResidualExit<kernels::BFloat16>;
+template class ResidualExit<kernels::Float16>;
 
 }  // namespace plumbline::optimized

@@ -32,15 +32,22 @@ void RmsNorm<T>::Backward(const GradientWrites& writes, std::span<const From> dh
 
 template class RmsNorm<float>;
 template class RmsNorm<kernels::BFloat16>;
+template class RmsNorm<kernels::Float16>;
 template void RmsNorm<float>::Backward(const GradientWrites&, std::span<const float>, std::span<const float>,
                                        std::span<const float>, std::span<float>) const;
 template void RmsNorm<kernels::BFloat16>::Backward(const GradientWrites&, std::span<const float>,
                                                    std::span<const kernels::BFloat16>,
                                                    std::span<const kernels::BFloat16>,
                                                    std::span<kernels::BFloat16>) const;
+template void RmsNorm<kernels::Float16>::Backward(const GradientWrites&, std::span<const float>,
+                                                  std::span<const kernels::Float16>, std::span<const kernels::Float16>,
+                                                  std::span<kernels::Float16>) const;
 template void RmsNorm<kernels::BFloat16>::Backward(const GradientWrites&, std::span<const kernels::BFloat16>,
                                                    std::span<const kernels::BFloat16>,
                                                    std::span<const kernels::BFloat16>,
                                                    std::span<kernels::BFloat16>) const;
+template void RmsNorm<kernels::Float16>::Backward(const GradientWrites&, std::span<const kernels::Float16>,
+                                                  std::span<const kernels::Float16>, std::span<const kernels::Float16>,
+                                                  std::span<kernels::Float16>) const;
 
 }  // namespace plumbline::optimized
