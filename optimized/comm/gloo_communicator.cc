@@ -3,9 +3,9 @@
 // which only tagged send and recv are used (message_communicator.h says what ranks tell each other, and why).
 //
 // A message travels as a frame of fixed size, which holds small ones whole, and where it is larger as a second
-// transfer of its own size. Each peer has a thread that receives and one that sends; both block in Gloo, for Gloo
-// closes all connections of a process when a wait of its own runs out. What bounds our waiting is above (Wait's
-// time-out).
+// transfer of its own size. Each peer has a thread that receives and one that sees transfers off; both block in Gloo
+// without a limit, for Gloo closes all connections of a process when a wait of its own runs out. What bounds our
+// waiting is above (Wait's time-out).
 #include "optimized/comm/gloo_communicator.h"
 
 #define USE_C10D_GLOO 1
@@ -18,6 +18,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -41,7 +42,7 @@ using GroupPointer = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 constexpr Milliseconds kForever = std::chrono::hours(24 * 365);
 
 // What a wire that is destroyed gives its last messages; a peer that runs takes them at once.
-constexpr auto kFlush = std::chrono::seconds(2);
+constexpr auto kFlush = std::chrono::seconds(1);
 
 constexpr int kFrameTag = 0;
 constexpr int kBodyTag = 1;
@@ -62,24 +63,40 @@ std::string FirstLine(const std::exception& error) {
   return text;
 }
 
-// The connection to one peer.
+// A message on its way. Its memory is Gloo's until the transfers are complete, or gone.
+struct Sending {
+  std::shared_ptr<const Message> message;
+  std::unique_ptr<Frame> frame;
+  std::vector<WorkPointer> transfers;
+};
+
+// The connection to one peer. A message is handed to Gloo by whoever sends it, and forgotten by a thread that waits for
+// such transfers where many have gathered: to wake it for each would cost more than the message.
 class Link {
  public:
   Link(GroupPointer group, int64_t peer, WireEvents& events) : group_(std::move(group)), peer_(peer), events_(events) {
     receiver_ = std::thread([this] { ReceiveAll(); });
-    sender_ = std::thread([this] { SendAll(); });
+    reaper_ = std::thread([this] { ReapAll(); });
   }
 
   void Send(std::shared_ptr<const Message> message) {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || lost_) return;
-    queue_.push_back(std::move(message));
-    changed_.notify_all();
+    if (stopping_ || error_) return;
+    sendings_.push_back({std::move(message), std::make_unique<Frame>(), {}});
+    unfinished_bytes_ += sendings_.back().message->size();
+    try {
+      Begin(sendings_.back());
+    } catch (const std::exception& error) {
+      error_ = FirstLine(error);  // told by the reaper: here a caller may hold what hearing it takes
+    }
+    if (IsDue()) changed_.notify_all();
   }
 
   bool Flush(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline, [&] { return lost_ || (queue_.empty() && !sending_); });
+    flushing_ = true;
+    changed_.notify_all();
+    return changed_.wait_until(lock, deadline, [&] { return error_ || sendings_.empty(); });
   }
 
   ~Link() {
@@ -87,83 +104,134 @@ class Link {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
       changed_.notify_all();
-      for (const WorkPointer& work : {receiving_, sending_}) {
+      for (const WorkPointer& work : receivings_) {
         if (work) work->abort();
       }
+      for (const Sending& sending : sendings_) {
+        for (const WorkPointer& work : sending.transfers) work->abort();
+      }
     }
-    sender_.join();
+    reaper_.join();
     receiver_.join();
   }
 
  private:
-  // Each begins a transfer and waits for its end; false if the wire is being destroyed.
-  bool Transfer(bool is_send, void* data, size_t bytes, int tag) {
+  // Frames that Gloo may fill before we look: a sender need not ask first.
+  static constexpr size_t kWindow = 8;
+  static constexpr size_t kMaxUnfinished = 64;
+  static constexpr size_t kMaxUnfinishedBytes = size_t{1} << 20;
+
+  void Begin(Sending& sending) {
+    const Message& message = *sending.message;
+    Frame& frame = *sending.frame;
+    frame.message_bytes = static_cast<int64_t>(message.size());
+    const bool fits = message.size() <= frame.start.size();
+    if (fits) std::memcpy(frame.start.data(), message.data(), message.size());
+    std::vector<at::Tensor> tensors = {BytesAt(&frame, sizeof frame)};
+    sending.transfers.push_back(group_->send(tensors, static_cast<int>(peer_), kFrameTag));
+    if (fits) return;
+    tensors = {BytesAt(const_cast<std::byte*>(message.data()), message.size())};  // Gloo only reads what it sends
+    sending.transfers.push_back(group_->send(tensors, static_cast<int>(peer_), kBodyTag));
+  }
+
+  bool IsDue() const {
+    if (error_) return true;
+    return !sendings_.empty() &&
+           (flushing_ || sendings_.size() > kMaxUnfinished || unfinished_bytes_ > kMaxUnfinishedBytes);
+  }
+
+  void ReapAll() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stopping_ || IsDue(); });
+      if (stopping_) return;
+      if (error_) break;
+      const std::vector<WorkPointer> transfers = sendings_.front().transfers;
+      lock.unlock();
+      std::optional<std::string> error = ErrorOfWaiting(transfers);
+      lock.lock();
+      if (stopping_) return;
+      if (error) error_ = std::move(error);
+      if (error_) break;
+      unfinished_bytes_ -= sendings_.front().message->size();
+      sendings_.pop_front();
+      if (sendings_.empty()) changed_.notify_all();
+    }
+    lock.unlock();
+    Lose();
+  }
+
+  static std::optional<std::string> ErrorOfWaiting(const std::vector<WorkPointer>& transfers) {
+    try {
+      for (const WorkPointer& work : transfers) work->wait(kForever);
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      return FirstLine(error);
+    }
+  }
+
+  WorkPointer BeginToReceive(void* data, size_t bytes, int tag) {
     std::vector<at::Tensor> tensors = {BytesAt(data, bytes)};
-    const int peer = static_cast<int>(peer_);
-    WorkPointer& current = is_send ? sending_ : receiving_;
+    return group_->recv(tensors, static_cast<int>(peer_), tag);
+  }
+
+  // Takes the place of what was received there; false if the wire is being destroyed.
+  bool Receive(size_t place, void* data, size_t bytes, int tag) {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    receivings_[place] = BeginToReceive(data, bytes, tag);
+    return true;
+  }
+
+  // False if the wire is being destroyed.
+  bool Await(size_t place) {
     WorkPointer work;
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) return false;
-      work = is_send ? group_->send(tensors, peer, tag) : group_->recv(tensors, peer, tag);
-      current = work;
+      work = receivings_[place];
     }
-    const bool is_complete = work->wait(kForever);
-    const std::lock_guard lock(mutex_);
-    current.reset();
-    return is_complete && !stopping_;
+    return work->wait(kForever);
   }
 
   void ReceiveAll() {
+    std::vector<Frame> frames(kWindow);  // these outlive the transfers into them, which end with receivings_
+    Message message;
     try {
-      Frame frame;
-      while (Transfer(false, &frame, sizeof frame, kFrameTag)) {
-        Message message(static_cast<size_t>(frame.message_bytes));
+      const auto receive_frame = [&](size_t i) { return Receive(i, &frames[i], sizeof(Frame), kFrameTag); };
+      for (size_t i = 0; i < kWindow; ++i) {
+        if (!receive_frame(i)) break;
+      }
+      for (size_t i = 0; Await(i); i = (i + 1) % kWindow) {
+        const Frame frame = frames[i];
+        if (!receive_frame(i)) break;
+        message = Message(static_cast<size_t>(frame.message_bytes));
         if (message.size() <= frame.start.size()) {
           std::memcpy(message.data(), frame.start.data(), message.size());
-        } else if (!Transfer(false, message.data(), message.size(), kBodyTag)) {
-          return;
+        } else if (!Receive(kWindow, message.data(), message.size(), kBodyTag) || !Await(kWindow)) {
+          break;
         }
         events_.Received(peer_, std::move(message));
       }
     } catch (const std::exception& error) {
-      Lose(error);
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = FirstLine(error);
     }
-  }
-
-  void SendAll() {
-    try {
-      while (const std::shared_ptr<const Message> message = Next()) {
-        Frame frame{.message_bytes = static_cast<int64_t>(message->size())};
-        const bool fits = message->size() <= frame.start.size();
-        if (fits) std::memcpy(frame.start.data(), message->data(), message->size());
-        if (!Transfer(true, &frame, sizeof frame, kFrameTag)) return;
-        // Gloo only reads what it sends.
-        if (!fits && !Transfer(true, const_cast<std::byte*>(message->data()), message->size(), kBodyTag)) return;
-        const std::lock_guard lock(mutex_);
-        queue_.pop_front();
-        changed_.notify_all();
-      }
-    } catch (const std::exception& error) {
-      Lose(error);
-    }
-  }
-
-  // Stays at the head of the queue until it is sent. Null when the wire is being destroyed.
-  std::shared_ptr<const Message> Next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-    return stopping_ ? nullptr : queue_.front();
-  }
-
-  void Lose(const std::exception& error) {
     {
       const std::lock_guard lock(mutex_);
-      if (std::exchange(lost_, true) || stopping_) return;
-      queue_.clear();
-      changed_.notify_all();
+      receivings_.fill(nullptr);
     }
-    events_.Lost(peer_, FirstLine(error));
+    Lose();
+  }
+
+  void Lose() {
+    std::string why;
+    {
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+      if (!error_ || stopping_ || std::exchange(told_, true)) return;
+      why = *error_;
+    }
+    events_.Lost(peer_, why);
   }
 
   const GroupPointer group_;
@@ -171,13 +239,15 @@ class Link {
   WireEvents& events_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<const Message>> queue_;
-  WorkPointer receiving_;
-  WorkPointer sending_;
+  std::deque<Sending> sendings_;
+  size_t unfinished_bytes_ = 0;
+  std::array<WorkPointer, kWindow + 1> receivings_;  // the last is of a message that is too long for a frame
+  std::optional<std::string> error_;                 // why the peer is lost
+  bool told_ = false;
+  bool flushing_ = false;
   bool stopping_ = false;
-  bool lost_ = false;
   std::thread receiver_;
-  std::thread sender_;
+  std::thread reaper_;
 };
 
 class GlooWire final : public Wire {
@@ -237,7 +307,8 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const ProcessPlace& place, std::chrono
   options.waitWorkers = false;
   options.timeout = Rounded(timeout);
   try {
-    return c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    const auto store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    return c10::make_intrusive<c10d::PrefixStore>("plumbline " + std::to_string(place.attempt), store);
   } catch (const std::exception& error) {
     const std::string whose = place.hosts_store ? "rank 0 cannot serve the store at " : "no store at ";
     FailStore(whose + where + (place.hosts_store ? "" : " (rank 0 or its launcher brings it)"), error);
@@ -275,9 +346,7 @@ class StoreWorld final : public GlooWorld {
   }
 
  private:
-  static std::string ReadyKey(const std::string& name, int64_t rank) {
-    return "plumbline/" + name + "/ready/" + std::to_string(rank);
-  }
+  static std::string ReadyKey(const std::string& name, int64_t rank) { return name + "/ready/" + std::to_string(rank); }
 
   static std::string Text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
@@ -328,7 +397,7 @@ class StoreWorld final : public GlooWorld {
     options->threads = 1;  // which collectives would use
     options->devices.push_back(is_one_host ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
                                            : c10d::ProcessGroupGloo::createDefaultDevice());
-    const auto store = c10::make_intrusive<c10d::PrefixStore>("plumbline/" + name, store_);
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
     try {
       return c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(place_.rank),
                                                          static_cast<int>(place_.size), options);

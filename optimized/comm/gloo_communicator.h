@@ -23,6 +23,7 @@ struct ProcessPlace {
   std::string address;  // of the store
   int port = 0;
   bool hosts_store = false;  // else it is there, or another rank brings it
+  int64_t attempt = 0;       // of several starts that share a store
 };
 
 class GlooWorld {
