@@ -158,7 +158,7 @@ class Usage(unittest.TestCase):
     def test_leaves_the_options_of_the_program_alone(self):
         done = subprocess.run([PLUMBLINE, *ARGUMENTS, "1", "--", "printf", "%s,", "--ranks", "--help", "verify", "--"],
                               capture_output=True, text=True, timeout=100)
-        self.assertEqual((done.returncode, done.stdout), (0, "--ranks,--help,verify,--,"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "--ranks,--help,verify,--,\n"), done.stderr)
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ class Help(Case):
 
     def test_examples_parse(self):
         self.record_files()
-        for command in COMMANDS:
+        for command in ("verify", "merge", "doctor"):  # those of `run` name the user's programs
             for line in re.findall(r"^  \./plumbline (.*)$", run(command, "--help").stdout, re.MULTILINE):
                 words = [word.strip("'") for word in line.split()]
                 if words[0] == "verify":  # the option that runs nothing shows that the others are understood

@@ -99,7 +99,8 @@ class Link {
     return changed_.wait_until(lock, deadline, [&] { return error_ || sendings_.empty(); });
   }
 
-  ~Link() {
+  // Its threads end. Sending is a no-op from then on, since those of other links may still want to.
+  void Stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -258,6 +259,9 @@ class GlooWire final : public Wire {
     const auto deadline = std::chrono::steady_clock::now() + kFlush;
     for (const auto& link : links_) {
       if (link) link->Flush(deadline);
+    }
+    for (const auto& link : links_) {
+      if (link) link->Stop();
     }
   }
 

@@ -98,6 +98,27 @@ TEST(GlooWorld, ARankThatDeclinesIsHeardByTheOthersAtOnce) {
   EXPECT_THAT(error->what(), HasSubstr("rank 2 failed: no such file"));
 }
 
+// As under torchrun, whose agent has the store and keeps it while it starts the ranks again.
+TEST(GlooWorld, RanksMeetInAStoreOfSomebodyElseAndAgainAfterARestart) {
+  const int port = testing::FreePort();
+  const auto agent = GlooWorld::Join(
+      {.rank = 0, .size = 1, .address = "127.0.0.1", .port = port, .hosts_store = true, .attempt = 1000}, 20s);
+  for (const int64_t attempt : {0, 1}) {
+    std::vector<std::unique_ptr<GlooWorld>> worlds(2);
+    testing::Ranks ranks(2);
+    std::vector<std::jthread> threads;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        worlds[rank] = GlooWorld::Join({rank, 2, "127.0.0.1", port, false, attempt}, 20s);
+        ranks[rank] = worlds[rank]->MakeCommunicator("case 0", 20s);
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(worlds[0]->Count("failures"), 1) << "of this attempt";
+    testing::RunOk(ranks, [](Communicator& comm) { comm.Barrier(testing::Tag("t")).Wait(); });
+  }
+}
+
 TEST(GlooWorld, WhatOneRankPublishesAllCanReadAndCountersCount) {
   const auto worlds = Worlds(3);
   worlds[1]->Publish("key", "text of rank 1");
