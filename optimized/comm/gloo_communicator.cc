@@ -41,11 +41,15 @@ using GroupPointer = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 // Longer than any run: a wait inside Gloo must not run out.
 constexpr Milliseconds kForever = std::chrono::hours(24 * 365);
 
-// What a wire that is destroyed gives its last messages; a peer that runs takes them at once.
+// What a wire that is destroyed gives its peers to take its last messages; one that runs does so at once.
 constexpr auto kFlush = std::chrono::seconds(1);
 
 constexpr int kFrameTag = 0;
 constexpr int kBodyTag = 1;
+
+// In the place of a size: "I am leaving, have you all that I sent?", and "I have".
+constexpr int64_t kLeaving = -1;
+constexpr int64_t kTaken = -2;
 
 struct Frame {
   int64_t message_bytes = 0;
@@ -65,7 +69,7 @@ std::string FirstLine(const std::exception& error) {
 
 // A message on its way. Its memory is Gloo's until the transfers are complete, or gone.
 struct Sending {
-  std::shared_ptr<const Message> message;
+  std::shared_ptr<const Message> message;  // null: the frame says all
   std::unique_ptr<Frame> frame;
   std::vector<WorkPointer> transfers;
 };
@@ -80,23 +84,18 @@ class Link {
   }
 
   void Send(std::shared_ptr<const Message> message) {
+    const auto bytes = static_cast<int64_t>(message->size());
     const std::lock_guard lock(mutex_);
-    if (stopping_ || error_) return;
-    sendings_.push_back({std::move(message), std::make_unique<Frame>(), {}});
-    unfinished_bytes_ += sendings_.back().message->size();
-    try {
-      Begin(sendings_.back());
-    } catch (const std::exception& error) {
-      error_ = FirstLine(error);  // told by the reaper: here a caller may hold what hearing it takes
-    }
-    if (IsDue()) changed_.notify_all();
+    unfinished_bytes_ += message->size();
+    SendLocked(bytes, std::move(message));
   }
 
-  bool Flush(std::chrono::steady_clock::time_point deadline) {
+  // Until the peer has all that was sent, or is lost. A connection that is closed before could take messages with it:
+  // an error of the peer's next write closes its end, whatever it has not read yet.
+  void Leave(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex_);
-    flushing_ = true;
-    changed_.notify_all();
-    return changed_.wait_until(lock, deadline, [&] { return error_ || sendings_.empty(); });
+    SendLocked(kLeaving, nullptr);
+    changed_.wait_until(lock, deadline, [&] { return error_ || taken_; });
   }
 
   // Its threads end. Sending is a no-op from then on, since those of other links may still want to.
@@ -122,12 +121,24 @@ class Link {
   static constexpr size_t kMaxUnfinished = 64;
   static constexpr size_t kMaxUnfinishedBytes = size_t{1} << 20;
 
+  void SendLocked(int64_t bytes_or_word, std::shared_ptr<const Message> message) {
+    if (stopping_ || error_) return;
+    sendings_.push_back({std::move(message), std::make_unique<Frame>(), {}});
+    sendings_.back().frame->message_bytes = bytes_or_word;
+    try {
+      Begin(sendings_.back());
+    } catch (const std::exception& error) {
+      error_ = FirstLine(error);  // told by the reaper: here a caller may hold what hearing it takes
+    }
+    if (IsDue()) changed_.notify_all();
+  }
+
   void Begin(Sending& sending) {
-    const Message& message = *sending.message;
+    static const Message kNothing;
+    const Message& message = sending.message ? *sending.message : kNothing;
     Frame& frame = *sending.frame;
-    frame.message_bytes = static_cast<int64_t>(message.size());
     const bool fits = message.size() <= frame.start.size();
-    if (fits) std::memcpy(frame.start.data(), message.data(), message.size());
+    if (fits && !message.empty()) std::memcpy(frame.start.data(), message.data(), message.size());
     std::vector<at::Tensor> tensors = {BytesAt(&frame, sizeof frame)};
     sending.transfers.push_back(group_->send(tensors, static_cast<int>(peer_), kFrameTag));
     if (fits) return;
@@ -137,8 +148,7 @@ class Link {
 
   bool IsDue() const {
     if (error_) return true;
-    return !sendings_.empty() &&
-           (flushing_ || sendings_.size() > kMaxUnfinished || unfinished_bytes_ > kMaxUnfinishedBytes);
+    return !sendings_.empty() && (sendings_.size() > kMaxUnfinished || unfinished_bytes_ > kMaxUnfinishedBytes);
   }
 
   void ReapAll() {
@@ -154,9 +164,8 @@ class Link {
       if (stopping_) return;
       if (error) error_ = std::move(error);
       if (error_) break;
-      unfinished_bytes_ -= sendings_.front().message->size();
+      if (sendings_.front().message) unfinished_bytes_ -= sendings_.front().message->size();
       sendings_.pop_front();
-      if (sendings_.empty()) changed_.notify_all();
     }
     lock.unlock();
     Lose();
@@ -205,6 +214,10 @@ class Link {
       for (size_t i = 0; Await(i); i = (i + 1) % kWindow) {
         const Frame frame = frames[i];
         if (!receive_frame(i)) break;
+        if (frame.message_bytes < 0) {
+          Answer(frame.message_bytes);
+          continue;
+        }
         message = Message(static_cast<size_t>(frame.message_bytes));
         if (message.size() <= frame.start.size()) {
           std::memcpy(message.data(), frame.start.data(), message.size());
@@ -222,6 +235,13 @@ class Link {
       receivings_.fill(nullptr);
     }
     Lose();
+  }
+
+  void Answer(int64_t word) {
+    const std::lock_guard lock(mutex_);
+    if (word == kLeaving) return SendLocked(kTaken, nullptr);
+    taken_ = true;
+    changed_.notify_all();
   }
 
   void Lose() {
@@ -245,7 +265,7 @@ class Link {
   std::array<WorkPointer, kWindow + 1> receivings_;  // the last is of a message that is too long for a frame
   std::optional<std::string> error_;                 // why the peer is lost
   bool told_ = false;
-  bool flushing_ = false;
+  bool taken_ = false;
   bool stopping_ = false;
   std::thread receiver_;
   std::thread reaper_;
@@ -258,7 +278,7 @@ class GlooWire final : public Wire {
   ~GlooWire() override {
     const auto deadline = std::chrono::steady_clock::now() + kFlush;
     for (const auto& link : links_) {
-      if (link) link->Flush(deadline);
+      if (link) link->Leave(deadline);
     }
     for (const auto& link : links_) {
       if (link) link->Stop();
