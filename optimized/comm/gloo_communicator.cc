@@ -198,6 +198,7 @@ class Link {
     WorkPointer work;
     {
       const std::lock_guard lock(mutex_);
+      if (stopping_) return false;  // perhaps before anything was begun there
       work = receivings_[place];
     }
     return work->wait(kForever);

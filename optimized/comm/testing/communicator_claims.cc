@@ -327,6 +327,13 @@ TEST_P(CommunicatorClaims, RefusesPartsThatDoNotFitAndTypesThatItCannotSum) {
   EXPECT_THROW(ranks[0]->AllReduce({data, 2, DType::kI64}, Tag("t")), Error);
 }
 
+TEST_P(CommunicatorClaims, RanksMayEndBeforeTheyHaveDoneAnything) {
+  for (int repetition = 0; repetition < 10; ++repetition) {
+    Ranks ranks = Group(3);
+    ranks[repetition % 3]->Abort("at once");
+  }
+}
+
 TEST_P(CommunicatorClaims, ManyCallsInFlightOnManyRanksKeepTheirResultsApart) {
   const int64_t world = GetParam().worlds.back();
   Ranks ranks = Group(world);
