@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as processes, on one host or several: how they find each other (torch.distributed's TCP store), what they say
 // to all through that store, and communicators between them over Gloo's connections. Nothing here reads the
-// environment.
+// environment. The program ignores SIGPIPE, which Gloo's writes to a peer that has left would else end it by.
 //
 //   const auto world = GlooWorld::Join({.rank = 0, .size = 2, .address = "127.0.0.1", .port = 29500}, 30s);
 //   const auto communicator = world->MakeCommunicator("case 0", 60s);

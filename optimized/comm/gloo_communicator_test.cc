@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "conformance/contract/error.h"
 #include "optimized/comm/testing/communicator_claims.h"
 #include "optimized/comm/testing/free_port.h"
@@ -15,6 +17,7 @@ namespace testing {
 
 // The worlds of all ranks; the communicators of the tests below outlive theirs, as the connections do the store.
 std::vector<std::unique_ptr<GlooWorld>> Worlds(int64_t size) {
+  std::signal(SIGPIPE, SIG_IGN);
   const int port = FreePort();
   std::vector<std::unique_ptr<GlooWorld>> worlds(size);
   std::vector<std::jthread> threads;

@@ -2,6 +2,7 @@
 // The program `optimized_processes`: the engine as one rank of several, which a launcher starts (`plumbline run --ranks
 // N
 // -- PROGRAM run ...`, torchrun, srun, the harness). It loads LibTorch, for Gloo, which `optimized` does not.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -26,6 +27,7 @@ optimized::ProcessPlace Place() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to peers that have left; its error says so
   std::optional<optimized::ProcessRanks> ranks;
   bool is_first = true;
   try {
