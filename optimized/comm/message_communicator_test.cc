@@ -12,6 +12,7 @@
 
 #include "kernels/bf16.h"
 #include "kernels/fp16.h"
+#include "optimized/comm/message_format.h"
 #include "optimized/comm/testing/communicator_claims.h"
 #include "optimized/comm/testing/memory_wire.h"
 #include "optimized/comm/thread_communicator.h"
@@ -156,6 +157,20 @@ TEST(MessageCommunicator, TheReasonOfARankThatAbortsAndEndsIsHeardBeforeItsEnd) 
       contract::Fail(contract::ErrorCode::kInternal, reason);
     });
     for (const int rank : {0, 1, 2}) ASSERT_EQ(outcomes[rank].message, "rank 3 failed: no more");
+  }
+}
+
+// Rank 2, of which there is only the wire, tells rank 1 alone.
+TEST(MessageCommunicator, AReasonIsPassedOnByEveryRankThatHearsIt) {
+  auto wires = testing::MakeMemoryWires(3);
+  const std::unique_ptr<Wire> teller = std::move(wires[2]);
+  Ranks ranks;
+  for (const int rank : {0, 1}) ranks.push_back(MakeMessageCommunicator(std::move(wires[rank])));
+  const std::string reason = "rank 2 failed: no more";
+  teller->Send(1, std::make_shared<const Message>(
+                      MakeMessage({.type = MessageType::kAbort}, reason.data(), static_cast<int64_t>(reason.size()))));
+  for (const Outcome& outcome : RunRanks(ranks, [](Communicator& comm) { comm.Barrier(Tag("t")).Wait(); })) {
+    EXPECT_EQ(outcome.message, reason);
   }
 }
 
