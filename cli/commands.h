@@ -12,6 +12,7 @@ using Command = std::function<int()>;
 
 Command AddVerify(CLI::App& app);
 Command AddMerge(CLI::App& app);
+Command AddRun(CLI::App& app);
 Command AddDoctor(CLI::App& app);
 
 // Ends the help of every command.

@@ -36,7 +36,8 @@ std::vector<conformance::EngineStart> StartEngines() {
   try {
     const conformance::EngineSet engines = OwnEngines();
     return {Start("reference", engines.reference), Start("optimized", engines.optimized),
-            Start("torch_eager", engines.torch_eager), Start("optimized_defects", engines.optimized_defects)};
+            Start("optimized_processes", engines.processes), Start("torch_eager", engines.torch_eager),
+            Start("optimized_defects", engines.optimized_defects)};
   } catch (const contract::Error& error) {
     return {{"all", error.what()}};
   }

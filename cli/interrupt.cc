@@ -22,8 +22,7 @@ double Now() {
 
 }  // namespace
 
-InterruptWatcher::InterruptWatcher(std::string record, double repeat_s)
-    : record_(std::move(record)), repeat_s_(repeat_s) {
+InterruptWatcher::InterruptWatcher(std::string words, double repeat_s) : words_(std::move(words)), repeat_s_(repeat_s) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
@@ -53,9 +52,7 @@ void InterruptWatcher::Watch(std::stop_token ended) {
     if (!is_first) _exit(kSignalled + taken);
     first_s = Now();
     signal_ = taken;
-    std::fprintf(stderr,
-                 "\ninterrupted: ending engines; what was judged goes into %s; again to quit at once, without it\n",
-                 record_.c_str());
+    std::fprintf(stderr, "\ninterrupted: %s\n", words_.c_str());
     stop_.request_stop();
   }
 }

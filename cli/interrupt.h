@@ -19,8 +19,8 @@ class InterruptWatcher {
   static constexpr double kRepeatSeconds = 0.5;
 
   // Make it before any other thread: it blocks the signals, and later threads inherit that.
-  // `record`: where what is known by then will lie, for people.
-  explicit InterruptWatcher(std::string record, double repeat_s = kRepeatSeconds);
+  // `words`: what happens then, for people.
+  explicit InterruptWatcher(std::string words, double repeat_s = kRepeatSeconds);
   ~InterruptWatcher();
   std::stop_token token() const { return stop_.get_token(); }
   std::optional<int> exit_code() const;  // none where nothing was interrupted
@@ -28,7 +28,7 @@ class InterruptWatcher {
  private:
   void Watch(std::stop_token ended);
 
-  std::string record_;
+  std::string words_;
   double repeat_s_;
   sigset_t signals_;
   sigset_t previous_;

@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
   std::map<std::string, plumbline::cli::Command> commands;
   commands["verify"] = plumbline::cli::AddVerify(app);
   commands["merge"] = plumbline::cli::AddMerge(app);
+  commands["run"] = plumbline::cli::AddRun(app);
   commands["doctor"] = plumbline::cli::AddDoctor(app);
   if (const auto missing = MissingValue(app, argc, argv)) return ReportError(*missing, ExitCode::kUsage);
   try {

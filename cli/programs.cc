@@ -33,7 +33,8 @@ std::filesystem::path Runfile(const char* path) {
 
 conformance::EngineSet OwnEngines() {
   return {Runfile("reference/reference_engine"), Runfile("optimized/engine/optimized"),
-          Runfile("conformance/engines/torch_eager/torch_eager"), Runfile("conformance/defects/optimized_defects")};
+          Runfile("conformance/engines/torch_eager/torch_eager"), Runfile("conformance/defects/optimized_defects"),
+          Runfile("optimized/engine/optimized_processes")};
 }
 
 std::filesystem::path DefaultText() { return Runfile("LICENSE"); }

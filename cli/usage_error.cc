@@ -89,7 +89,7 @@ std::string ExplainMismatch(const CLI::App& app, const std::string& sentence) {
 }  // namespace
 
 std::optional<std::string> MissingValue(const CLI::App& command, std::span<const std::string> words) {
-  for (size_t i = 0; i < words.size(); ++i) {
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
     const size_t equals = words[i].find('=');
     const CLI::Option* option = Find(command, words[i].substr(0, equals));
     if (!option || option->get_expected_max() == 0) continue;

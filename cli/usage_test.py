@@ -17,7 +17,7 @@ import unittest
 
 PLUMBLINE = os.path.abspath(sys.argv[1])
 FORMATS, README = map(pathlib.Path, sys.argv[2:4])
-COMMANDS = ("verify", "merge", "doctor")
+COMMANDS = ("verify", "merge", "run", "doctor")
 # What each option with a value says that it allows.
 ALLOWED = {
     "verify": {
@@ -39,6 +39,7 @@ ALLOWED = {
         "--mutant-cases": "N from 1 to 1000",
     },
     "merge": {"--out": "FOLDER"},
+    "run": {"--ranks": "N from 1 to 1024", "--grace": "SECONDS from 0 to 86400"},
     "doctor": {"--cache": "FOLDER"},
 }
 WRONG = {
@@ -108,7 +109,7 @@ class Values(Case):
         self.assertEqual(run("doctor", "--cache", "/nowhere", "--cache", self.dir).returncode, 0, "the launcher names one too")
 
     def test_a_flag_takes_none(self):
-        for command in COMMANDS:
+        for command in ("verify", "merge", "doctor"):
             self.assertEqual(self.refusal(command, *(["x"] if command == "merge" else []), "--json=maybe"), "--json takes no value")
 
 
@@ -124,9 +125,9 @@ class Names(Case):
                          'verify takes no "exact/sgd"; `plumbline verify --help` shows what is allowed')
 
     def test_of_commands(self):
-        self.assertEqual(self.refusal(), "no command; allowed: verify, merge, doctor")
+        self.assertEqual(self.refusal(), "no command; allowed: verify, merge, run, doctor")
         self.assertEqual(self.refusal("verfy"), "verfy is unknown; did you mean verify?")
-        self.assertEqual(self.refusal("xyzzy"), "unknown command xyzzy; allowed: verify, merge, doctor")
+        self.assertEqual(self.refusal("xyzzy"), "unknown command xyzzy; allowed: verify, merge, run, doctor")
         self.assertEqual(self.refusal("merge"), "no records are named; `plumbline merge --help` shows what is allowed")
 
 
@@ -266,7 +267,7 @@ class Help(Case):
 
     def test_examples_parse(self):
         self.record_files()
-        for command in COMMANDS:
+        for command in ("verify", "merge", "doctor"):  # those of `run` name the user's programs
             for line in re.findall(r"^  \./plumbline (.*)$", run(command, "--help").stdout, re.MULTILINE):
                 words = [word.strip("'") for word in line.split()]
                 if words[0] == "verify":  # the option that runs nothing shows that the others are understood

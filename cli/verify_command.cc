@@ -189,7 +189,8 @@ int Run(VerifyOptions options) {
   const conformance::VerifyOptions verify = VerifyOptionsOf(options);  // refuses bad options before a folder is made
   CheckText(options, conformance::MakePlan(verify.plan));
   const ResultFolder folder(options.out, "verify");
-  const InterruptWatcher interrupt(folder.record_shown());
+  const InterruptWatcher interrupt("ending engines; what was judged goes into " + folder.record_shown() +
+                                   "; again to quit at once, without it");
   try {
     const int code = RunInto(folder, options, verify, interrupt.token());
     return interrupt.exit_code().value_or(code);

@@ -93,6 +93,7 @@ conformance::PlanOptions PlanOf(const VerifyOptions& options) {
   plan.seed = options.seed_number;
   plan.timeout_s = options.timeout_s;
   plan.with_witness = options.engine.empty();
+  plan.with_processes = options.engine.empty();
   if (!options.case_id.empty()) plan.selection.case_id = options.case_id;
   if (!options.filter.empty()) plan.selection.filter = options.filter;
   if (!options.shard.empty()) ParseShard(options.shard, plan.selection);

@@ -58,12 +58,12 @@ CaseStatus StatusOfRunning(const RunCase& run, const BatchEntry& entry) {
 }
 
 // Throws Environment where the status cannot be written.
-CaseStatus RunOne(const RunCase& run, const BatchEntry& entry) {
+CaseStatus RunOne(const RunCase& run, const BatchEntry& entry, StatusFile status_file) {
   const CaseStatus status = StatusOfRunning(run, entry);
   if (status.kind != CaseStatus::Kind::kOk) {
     std::fprintf(stderr, "%s: %s\n", std::string(Name(status.kind)).c_str(), status.message.c_str());
   }
-  WriteFile(entry.out_dir / "status.json", ToJson(status));
+  if (status_file == StatusFile::kWritten) WriteFile(entry.out_dir / "status.json", ToJson(status));
   return status;
 }
 
@@ -104,11 +104,11 @@ std::optional<RunArguments> ParseRunArguments(int argc, const char* const* argv)
 }
 
 // Every case is run; the exit code is 0 if each has a status, whatever it says.
-int RunBatch(const std::string& list, const RunCase& run) {
+int RunBatch(const std::string& list, const RunCase& run, StatusFile status_file) {
   auto exit_code = ExitCode::kOk;
   for (const BatchEntry& entry : ParseBatchList(ReadFile(list), list)) {
     try {
-      RunOne(run, entry);
+      RunOne(run, entry, status_file);
     } catch (const Error& error) {
       std::fprintf(stderr, "%s\n", error.what());
       exit_code = contract::ExitCodeOf(error.code());
@@ -117,9 +117,9 @@ int RunBatch(const std::string& list, const RunCase& run) {
   return static_cast<int>(exit_code);
 }
 
-int Run(const RunArguments& arguments, const RunCase& run) {
-  if (arguments.batch) return RunBatch(*arguments.batch, run);
-  return ExitCodeOf(RunOne(run, {*arguments.case_dir, *arguments.out_dir}).kind);
+int Run(const RunArguments& arguments, const RunCase& run, StatusFile status_file) {
+  if (arguments.batch) return RunBatch(*arguments.batch, run, status_file);
+  return ExitCodeOf(RunOne(run, {*arguments.case_dir, *arguments.out_dir}, status_file).kind);
 }
 
 }  // namespace
@@ -200,7 +200,8 @@ std::string ToJson(const std::vector<BatchEntry>& list) {
   return text;
 }
 
-int EngineMain(int argc, const char* const* argv, const EngineDescription& description, const RunCase& run) {
+int EngineMain(int argc, const char* const* argv, const EngineDescription& description, const RunCase& run,
+               StatusFile status_file) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write, with a status
   try {
     const std::string_view command = argc > 1 ? argv[1] : "";
@@ -217,7 +218,7 @@ int EngineMain(int argc, const char* const* argv, const EngineDescription& descr
       std::fputs(kUsage, stderr);
       return static_cast<int>(ExitCode::kUsage);
     }
-    return Run(*arguments, run);
+    return Run(*arguments, run, status_file);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(contract::ExitCodeOf(error.code()));

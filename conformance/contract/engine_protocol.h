@@ -50,7 +50,11 @@ std::string ToJson(const std::vector<BatchEntry>& list);
 // Runs one case; throws Error. An Error becomes the case's status; other exceptions become "error".
 using RunCase = std::function<void(const std::filesystem::path& case_dir, const std::filesystem::path& out_dir)>;
 
+// Rank 0 writes it, of an engine whose ranks are processes.
+enum class StatusFile { kWritten, kOfAnotherRank };
+
 // Returns the process's exit code. Writes status.json after each case (temporary file, then rename).
-int EngineMain(int argc, const char* const* argv, const EngineDescription& description, const RunCase& run);
+int EngineMain(int argc, const char* const* argv, const EngineDescription& description, const RunCase& run,
+               StatusFile status_file = StatusFile::kWritten);
 
 }  // namespace plumbline::contract

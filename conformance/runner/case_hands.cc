@@ -19,6 +19,7 @@ CaseHands DealCases(const std::vector<PlannedCase>& cases, const std::vector<boo
     if (!starts[i]) continue;
     (cases[i].role == Role::kWitness     ? hands.witness
      : cases[i].role == Role::kCleanTwin ? hands.twins
+     : cases[i].role == Role::kProcesses ? hands.processes
                                          : hands.candidate[dealt++ % hands.candidate.size()])
         .push_back(i);
   }

@@ -18,10 +18,12 @@ struct CaseHands {
   std::vector<std::vector<size_t>> candidate;  // a start each; some may be empty
   std::vector<size_t> witness;
   std::vector<size_t> twins;
+  std::vector<size_t> processes;
 };
 
 // Deals those that are started: the candidate's to a few starts, so that all jobs have work to the end and a crash
-// costs little; the witness's and the clean twin's to one start each. `starts`: by case.
+// costs little; the witness's, the clean twin's and those of
+// processes to one start each. `starts`: by case.
 CaseHands DealCases(const std::vector<PlannedCase>& cases, const std::vector<bool>& starts, int jobs);
 
 }  // namespace plumbline::conformance

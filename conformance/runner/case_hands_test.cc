@@ -15,6 +15,7 @@ std::vector<PlannedCase> Mixed(size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (i % 5 == 4) cases[i].role = Role::kWitness;
     if (i % 7 == 6) cases[i].role = Role::kCleanTwin;
+    if (i % 11 == 10) cases[i].role = Role::kProcesses;
   }
   return cases;
 }
@@ -42,6 +43,7 @@ TEST(DealCases, GivesEveryCaseThatStartsToOneStartOfItsOwnEngine) {
     for (const std::vector<size_t>& hand : hands.candidate) take(hand, Role::kCandidate);
     take(hands.witness, Role::kWitness);
     take(hands.twins, Role::kCleanTwin);
+    take(hands.processes, Role::kProcesses);
     std::multiset<size_t> expected;
     for (size_t i = 0; i < count; ++i) {
       if (starts[i]) expected.insert(i);

@@ -14,6 +14,7 @@
 #include "conformance/cases/layouts.h"
 #include "conformance/cases/llama_cases.h"
 #include "conformance/cases/lone_case.h"
+#include "conformance/cases/process_cases.h"
 #include "conformance/contract/digest.h"
 #include "conformance/contract/error.h"
 #include "conformance/contract/strict_json.h"
@@ -93,6 +94,13 @@ std::vector<PlannedCase> AllCases(const CaseList& list, const PlanOptions& optio
   for (PlannedCase& entry : RelationCases(list, MetamorphicCases(list, options.tier), options)) {
     all.push_back(std::move(entry));
   }
+  if (options.with_processes) {
+    for (const CaseSpec& spec : ProcessCases(list, options.tier)) {
+      const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
+      all.push_back(
+          {spec.id, Role::kProcesses, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
+    }
+  }
   if (!options.with_witness) return all;
   for (PlannedCase& witness : WitnessCases(list, options)) all.push_back(std::move(witness));
   return all;
@@ -168,6 +176,7 @@ PlanOptions LonePlanOptions(const contract::Case& spec) {
   options.seed = spec.seed;
   options.timeout_s = spec.timeout_s;
   options.with_witness = false;
+  options.with_processes = false;
   return options;
 }
 

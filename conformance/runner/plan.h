@@ -24,8 +24,9 @@ struct Selection {
   int64_t shard_count = 1;
 };
 
-// Which engine runs a case: the one under test, the witness, or the switchable copy of ours with every defect off.
-enum class Role { kCandidate, kWitness, kCleanTwin };
+// Which engine runs a case: the one under test, the witness, the switchable copy of ours with every defect off, or ours
+// with ranks that are processes.
+enum class Role { kCandidate, kWitness, kCleanTwin, kProcesses };
 
 struct PlannedCase {
   std::string id;
@@ -47,6 +48,7 @@ struct PlanOptions {
   uint64_t seed = 1;
   double timeout_s = 60;
   bool with_witness = true;
+  bool with_processes = true;
   std::optional<contract::Case> lone;  // in the place of tier, selection, seed and time-out: this one case
 };
 

@@ -88,6 +88,24 @@ TEST(MakePlan, LooksForASmallBiasInBf16WithEngineAndWitnessButNotInTheSmokeTier)
   }
 }
 
+TEST(MakePlan, HasCasesOfProcessesFromFullOnForOurEngineAlone) {
+  const auto count = [](const PlanOptions& options) {
+    int64_t num_cases = 0;
+    for (const PlannedCase& entry : MakePlan(options).cases) {
+      const bool is_named = entry.id.find("/processes-") != std::string::npos;
+      EXPECT_EQ(is_named, entry.role == Role::kProcesses) << entry.id;
+      num_cases += is_named;
+    }
+    return num_cases;
+  };
+  PlanOptions options;
+  EXPECT_EQ(count(options), 0);
+  options.tier = Tier::kFull;
+  EXPECT_GT(count(options), 0);
+  options.with_processes = false;
+  EXPECT_EQ(count(options), 0);
+}
+
 TEST(MakePlan, LeavesTheWitnessOutForAForeignEngine) {
   PlanOptions options;
   options.with_witness = false;

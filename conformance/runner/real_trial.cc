@@ -50,7 +50,8 @@ void Add(Judgement& judgement, RealResult result, FindRun find_run) {
 
 }  // namespace
 
-RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth)
+RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth,
+                     Beside beside)
     : base_(std::move(base)), description_(description), truth_(truth) {
   const auto add = [&](Part part, TaskRun task_run, contract::Case traced) {
     runs_.push_back({part, std::move(task_run), std::move(traced), std::nullopt, std::nullopt, std::nullopt});
@@ -63,6 +64,11 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     if (saves) add(Part::kResumed, {ResumedCase(base_), nullptr, runs_.size() - 1}, AfterStep(base_, again.steps - 1));
     const contract::Case related = RelatedCase(base_);
     if (!(related.config == base_.config)) add(Part::kRelated, {related}, related);
+    if (beside == Beside::kThreads) {
+      contract::Case threads = SavingCase(base_, /*save=*/false);
+      threads.id = base_.id + "/threads";
+      add(Part::kThreads, {.spec = threads, .in_threads = true}, threads);
+    }
   }
   const RealStarts& starts = truth_.Starts(base_.config.storage);
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -266,6 +272,8 @@ void RealTrial::AddRelations(Judgement& judgement) const {
   if (const RunDigest* resumed = seen(Part::kResumed)) {
     Add(judgement, CompareResumed(base_.model, whole, *resumed), run_of(Part::kResumed));
   }
+  if (const RunDigest* threads = seen(Part::kThreads))
+    compare("processes and threads", Part::kThreads, *threads, first);
   if (const RunDigest* related = seen(Part::kRelated)) compare("same layout class", Part::kRelated, *related, first);
 }
 
@@ -319,7 +327,8 @@ std::optional<Lead> RealTrial::MakeLead() const {
     case Part::kSkipped:
       break;
     case Part::kTrajectory:
-      lead.run.reset();  // losses drift apart: there is no first place
+    case Part::kThreads:
+      lead.run.reset();  // losses drift apart: there is no first place; nor are two engines run against each other
       break;
     case Part::kSkippedResumed:  // the saving run has made the step too
       lead = LeadOfResumed(lead.divergence, run.task_run, runs_[*run.task_run.resumes].task_run,

@@ -18,16 +18,20 @@
 
 namespace plumbline::conformance {
 
+// Whether a run of the same engine with ranks that are threads is made beside, and must have the same bits.
+enum class Beside { kNothing, kThreads };
+
 class RealTrial final : public Trial {
  public:
   // `base`: the trajectory. The truth is finished. References must outlive it.
-  RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth);
+  RealTrial(contract::Case base, const contract::EngineDescription& description, const RealTruth& truth,
+            Beside beside = Beside::kNothing);
 
   std::vector<TaskRun> Runs() const override;
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
 
  private:
-  enum class Part { kTrajectory, kAgain, kResumed, kRelated, kStep, kUnrounded, kSkipped, kSkippedResumed };
+  enum class Part { kTrajectory, kAgain, kResumed, kRelated, kThreads, kStep, kUnrounded, kSkipped, kSkippedResumed };
 
   struct Run {
     Part part;

@@ -121,7 +121,7 @@ class RealTrialTest : public ::testing::Test {
   void Judge(const MadeUpEngine::Change& make, const MadeUpEngine::Change& change = nullptr, const End& end = nullptr,
              const RealTruth& truth = Truth()) {
     const contract::testing::TemporaryFolder folder;
-    trial_ = std::make_unique<RealTrial>(base_, description_, truth);
+    trial_ = std::make_unique<RealTrial>(base_, description_, truth, beside_);
     const MadeUpEngine::MakeStep right = Rounded(7, /*drifts=*/false);
     const MadeUpEngine engine(
         DType::kF32,
@@ -155,6 +155,7 @@ class RealTrialTest : public ::testing::Test {
   std::string IdOf(const std::optional<TaskRun>& run) const { return run ? NameOfRun(run->spec.id, base_.id) : "none"; }
 
   contract::EngineDescription description_;
+  Beside beside_ = Beside::kNothing;
   contract::Case base_;
   std::unique_ptr<RealTrial> trial_;
 };
@@ -197,6 +198,23 @@ TEST_F(RealTrialTest, AWrongGradientIsRunAgainFromTheStateOfTheFirstStepThatHasI
     EXPECT_EQ(IdOf(lead().expected), "none");
     EXPECT_GT(lead().noise, 0);
   }
+}
+
+TEST_F(RealTrialTest, ARunInThreadsIsMadeBesideProcessesAloneAndMustHaveTheirBits) {
+  const auto num_in_threads = [&] {
+    return std::ranges::count_if(trial_->Runs(), [](const TaskRun& run) { return run.in_threads; });
+  };
+  Judge(nullptr);
+  EXPECT_EQ(num_in_threads(), 0);
+  beside_ = Beside::kThreads;
+  Judge(nullptr);
+  EXPECT_EQ(num_in_threads(), 1);
+  EXPECT_EQ(judgement().verdict, Verdict::kPass) << judgement().message;
+  Judge(nullptr, WrongMaster("threads", 1));
+  EXPECT_EQ(Failed(), "relation");
+  EXPECT_NE(judgement().message.find("processes and threads"), std::string::npos) << judgement().message;
+  EXPECT_EQ(lead().divergence.step, 1);
+  EXPECT_EQ(IdOf(lead().run), "none") << "nothing to run again with one engine";
 }
 
 TEST_F(RealTrialTest, AWrongUpdateIsRunAgainInItsOwnStep) {

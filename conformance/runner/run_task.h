@@ -21,6 +21,8 @@ struct TaskRun {
   std::optional<size_t> resumes = std::nullopt;      // an earlier run of the same task, from its last checkpoint
   // In the place of the text's, of as many steps or more.
   std::shared_ptr<const contract::Batches> batches = nullptr;
+  // Of a task for an engine whose ranks are processes: made by the one whose ranks are threads. Resumes nothing.
+  bool in_threads = false;
 };
 
 class RunTask {

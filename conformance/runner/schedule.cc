@@ -2,6 +2,7 @@
 #include "conformance/runner/schedule.h"
 
 #include <cstdio>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -84,7 +85,14 @@ Schedule::Schedule(const contract::TokenSource& source, std::filesystem::path wo
 void Schedule::Add(const EngineProgram& engine, const contract::EngineDescription& description,
                    const std::vector<RunTask*>& tasks, bool keep, std::stop_source enough) {
   RunUnit unit{&engine, &description, {}, {}, std::move(enough)};
-  for (RunTask* task : tasks) AddTask(*task, keep, unit);
+  for (RunTask* task : tasks) AddTask(*task, /*in_threads=*/false, keep, unit);
+  if (!unit.runs.empty()) units_.push_back(std::move(unit));
+}
+
+void Schedule::AddThreads(const EngineProgram& engine, const contract::EngineDescription& description,
+                          const std::vector<RunTask*>& tasks) {
+  RunUnit unit{&engine, &description, {}, {}, std::stop_source(std::nostopstate)};
+  for (RunTask* task : tasks) AddTask(*task, /*in_threads=*/true, /*keep=*/true, unit);
   if (!unit.runs.empty()) units_.push_back(std::move(unit));
 }
 
@@ -110,10 +118,12 @@ std::vector<std::filesystem::path> Schedule::FoldersOf(const RunTask& task) cons
   return dirs;
 }
 
-void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
-  const size_t first = runs_.size();
+void Schedule::AddTask(RunTask& task, bool in_threads, bool keep, RunUnit& unit) {
   const std::vector<TaskRun> wanted = task.Runs();
+  std::vector<size_t> numbers(wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].in_threads != in_threads) continue;
+    numbers[i] = runs_.size();
     ScheduledRun run;
     run.task = &task;
     run.index = i;
@@ -122,7 +132,7 @@ void Schedule::AddTask(RunTask& task, bool keep, RunUnit& unit) {
     run.out_dir = work_dir_ / "runs" / std::to_string(runs_.size());
     run.keep = keep;
     if (wanted[i].resumes) {
-      run.saved = first + *wanted[i].resumes;
+      run.saved = numbers[*wanted[i].resumes];
       if (!stop_.stop_requested()) LinkCheckpoint(run.case_dir, runs_[*run.saved]);
       runs_[*run.saved].is_resumed = true;
     }
@@ -175,8 +185,11 @@ const contract::CaseData* Schedule::PlainData(const contract::Case& plain) {
 void RunSchedule(const Schedule& schedule, int jobs, const std::filesystem::path& scratch_dir,
                  const std::function<void(size_t number, const CaseOutcome& outcome)>& on_taken,
                  const RunLimits& limits) {
+  std::map<const RunTask*, std::mutex> mutexes;  // of tasks whose runs are of two starts
+  for (const ScheduledRun& run : schedule.runs()) mutexes[run.task];
   const auto on_done = [&](size_t number, const CaseOutcome& outcome) {
     const ScheduledRun& run = schedule.runs()[number];
+    const std::lock_guard lock(mutexes.at(run.task));
     run.task->Take(run.index, run.out_dir, outcome);
     on_taken(number, outcome);
   };

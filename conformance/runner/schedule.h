@@ -38,11 +38,15 @@ class Schedule {
   // After a request to `stop` runs are listed only, without folders: RunSchedule reports them as interrupted.
   Schedule(const contract::TokenSource& source, std::filesystem::path work_dir, std::stop_token stop = {});
 
-  // Adds one start of `engine` for all runs of the tasks, in order. Tasks, engine and description must outlive it.
-  // `enough`: a request ends this start.
+  // Adds one start of `engine` for all runs of the tasks, in order, but for those in threads. Tasks, engine and
+  // description must outlive it. `enough`: a request ends this start.
   void Add(const EngineProgram& engine, const contract::EngineDescription& description,
            const std::vector<RunTask*>& tasks, bool keep = true,
            std::stop_source enough = std::stop_source(std::nostopstate));
+
+  // And one of `engine` for the runs of these tasks that are in threads; after Add of the same tasks.
+  void AddThreads(const EngineProgram& engine, const contract::EngineDescription& description,
+                  const std::vector<RunTask*>& tasks);
 
   const std::vector<ScheduledRun>& runs() const { return runs_; }
   const std::vector<RunUnit>& units() const { return units_; }
@@ -55,7 +59,7 @@ class Schedule {
   std::vector<std::filesystem::path> FoldersOf(const RunTask& task) const;
 
  private:
-  void AddTask(RunTask& task, bool keep, RunUnit& unit);
+  void AddTask(RunTask& task, bool in_threads, bool keep, RunUnit& unit);
   // And whether it belongs to this run alone.
   std::pair<std::filesystem::path, bool> CaseDir(const TaskRun& run);
   void MakeCase(const std::filesystem::path& dir, const TaskRun& run);

@@ -92,6 +92,42 @@ TEST_F(ScheduleTest, AResumedRunFindsTheCheckpointOfItsOwnTask) {
   }
 }
 
+// Like SavingTask, with a run in threads in front.
+class PairedTask final : public RunTask {
+ public:
+  std::vector<TaskRun> Runs() const override {
+    std::vector<TaskRun> runs = saving_.Runs();
+    for (TaskRun& run : runs) {
+      if (run.resumes) ++*run.resumes;
+    }
+    runs.insert(runs.begin(), {.spec = runs.back().spec, .in_threads = true});
+    return runs;
+  }
+  void Take(size_t, const std::filesystem::path&, const CaseOutcome&) override {}
+
+ private:
+  SavingTask saving_;
+};
+
+TEST_F(ScheduleTest, ARunInThreadsIsOfAStartOfItsOwnAndKeepsItsPlaceInItsTask) {
+  PairedTask task;
+  const EngineProgram threads;
+  schedule_.Add(engine_, description_, {&first_});
+  schedule_.Add(engine_, description_, {&task});
+  schedule_.AddThreads(threads, description_, {&task, &first_});
+  const auto& runs = schedule_.runs();
+  ASSERT_EQ(schedule_.units().size(), 3u);
+  EXPECT_EQ(schedule_.units()[1].engine, &engine_);
+  EXPECT_EQ(schedule_.units()[1].numbers, (std::vector<size_t>{3, 4, 5}));
+  EXPECT_EQ(schedule_.units()[2].engine, &threads);
+  EXPECT_EQ(schedule_.units()[2].numbers, (std::vector<size_t>{6}));
+  for (const auto& [number, index] : std::vector<std::pair<size_t, size_t>>{{3, 1}, {4, 2}, {5, 3}, {6, 0}}) {
+    EXPECT_EQ(runs[number].index, index);
+    EXPECT_EQ(runs[number].task, &task);
+  }
+  EXPECT_EQ(runs[4].saved, 3u);
+}
+
 TEST_F(ScheduleTest, AResumedRunsCaseHasTheBatchesOfTheSavingRunAndNoneOfItsWeights) {
   Add(/*keep=*/false);
   const auto& runs = schedule_.runs();

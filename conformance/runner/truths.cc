@@ -68,7 +68,8 @@ std::unique_ptr<Trial> Truths::MakeTrial(const PlannedCase& entry,
   if (const auto bias = bias_.find(entry.problem); bias != bias_.end()) {
     return std::make_unique<BiasTrial>(entry.spec, description, *bias->second);
   }
-  return std::make_unique<RealTrial>(entry.spec, description, *real_.at(entry.problem));
+  const Beside beside = entry.role == Role::kProcesses ? Beside::kThreads : Beside::kNothing;
+  return std::make_unique<RealTrial>(entry.spec, description, *real_.at(entry.problem), beside);
 }
 
 }  // namespace plumbline::conformance

@@ -51,13 +51,17 @@ NeededTruths TruthsFor(const Plan& plan, const DefectPlan& defects) {
   return needed;
 }
 
+bool HasRole(const Plan& plan, Role role) {
+  return std::any_of(plan.cases.begin(), plan.cases.end(),
+                     [role](const PlannedCase& entry) { return entry.role == role; });
+}
+
 // The witness is also the yardstick of the real families.
 bool NeedsWitness(const Plan& plan, const NeededTruths& needed) {
   const bool real = std::any_of(needed.begin(), needed.end(), [&](const auto& truth) {
     return !plan.list.problems[static_cast<size_t>(truth.first)].model.is_exact();
   });
-  return real || std::any_of(plan.cases.begin(), plan.cases.end(),
-                             [](const PlannedCase& entry) { return entry.role == Role::kWitness; });
+  return real || HasRole(plan, Role::kWitness);
 }
 
 // Runs the phases, in their order, and keeps what each needs of those before.
@@ -72,7 +76,7 @@ class Verification {
         defects_(PlanDefects(options), options.engines.optimized_defects),
         plan_(CasesOf(options, defects_.plan())),
         needed_(TruthsFor(plan_, defects_.plan())),
-        engines_(DescribeEngines(options, NeedsWitness(plan_, needed_))) {}
+        engines_(DescribeEngines(options, NeedsWitness(plan_, needed_), HasRole(plan_, Role::kProcesses))) {}
 
   reports::Record Run() {
     Truths truths(plan_.list, needed_, options_.plan, source_);
@@ -133,6 +137,10 @@ class Verification {
     for (const std::vector<size_t>& hand : hands.candidate) add(engines_.candidate, hand);
     add(engines_.witness, hands.witness);
     add(engines_.switchable, hands.twins);
+    add(engines_.processes, hands.processes);
+    std::vector<RunTask*> processes;
+    for (size_t i : hands.processes) processes.push_back(trials_[i].get());
+    schedule.AddThreads(engines_.candidate.program, engines_.candidate.description, processes);
   }
 
   void RunAll(const Schedule& schedule, std::string_view phase, const RunLimits& limits = RunLimits{}) {
@@ -189,6 +197,7 @@ class Verification {
       const Engine& engine = engines_.Of(plan_.cases[i].role);
       trials[i] = truths.MakeTrial(plan_.cases[i], engine.description);
       again.Add(engine.program, engine.description, {trials[i].get()});
+      again.AddThreads(engines_.candidate.program, engines_.candidate.description, {trials[i].get()});
     }
     if (trials.empty()) return;
     RunAll(again, "failed cases again");

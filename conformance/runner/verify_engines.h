@@ -16,6 +16,7 @@ struct VerifyEngines {
   Engine candidate;   // the engine under test
   Engine witness;     // empty where no case and no truth needs it
   Engine switchable;  // empty without defects
+  Engine processes;   // empty where no case is its
   // Why an engine of somebody else cannot run on this machine at all (its exit code is 4): its cases are NOT_RUN.
   std::optional<std::string> absent;
 
@@ -23,6 +24,6 @@ struct VerifyEngines {
 };
 
 // Throws what Describe throws, but for what `absent` is for.
-VerifyEngines DescribeEngines(const VerifyOptions& options, bool with_witness);
+VerifyEngines DescribeEngines(const VerifyOptions& options, bool with_witness, bool with_processes = false);
 
 }  // namespace plumbline::conformance

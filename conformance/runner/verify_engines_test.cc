@@ -39,7 +39,8 @@ class DescribeEnginesTest : public ::testing::Test {
 
   VerifyOptions Options() const {
     VerifyOptions options;
-    options.engines = {Answering("reference"), Answering("optimized"), Answering("witness"), Answering("switchable")};
+    options.engines = {Answering("reference"), Answering("optimized"), Answering("witness"), Answering("switchable"),
+                       Answering("processes")};
     return options;
   }
 
@@ -47,11 +48,12 @@ class DescribeEnginesTest : public ::testing::Test {
 };
 
 TEST_F(DescribeEnginesTest, EachRoleHasItsOwnEngine) {
-  const VerifyEngines engines = DescribeEngines(Options(), /*with_witness=*/true);
+  const VerifyEngines engines = DescribeEngines(Options(), /*with_witness=*/true, /*with_processes=*/true);
   EXPECT_EQ(engines.reference.description.name, "reference");
   EXPECT_EQ(engines.Of(Role::kCandidate).description.name, "optimized");
   EXPECT_EQ(engines.Of(Role::kWitness).description.name, "witness");
   EXPECT_EQ(engines.Of(Role::kCleanTwin).description.name, "switchable");
+  EXPECT_EQ(engines.Of(Role::kProcesses).description.name, "processes");
   EXPECT_EQ(engines.Of(Role::kCleanTwin).program.program, folder_ / "switchable");
   EXPECT_FALSE(engines.absent);
 }
@@ -62,6 +64,7 @@ TEST_F(DescribeEnginesTest, WhatIsNotNeededIsNotStarted) {
   DescribeEngines(options, /*with_witness=*/false);
   EXPECT_FALSE(WasAsked("witness"));
   EXPECT_FALSE(WasAsked("switchable"));
+  EXPECT_FALSE(WasAsked("processes"));
   EXPECT_TRUE(WasAsked("optimized"));
 }
 

@@ -20,6 +20,7 @@ struct EngineSet {
   std::filesystem::path optimized;
   std::filesystem::path torch_eager;
   std::filesystem::path optimized_defects;  // the switchable copy of `optimized`
+  std::filesystem::path processes = {};     // `optimized` with ranks that are processes
 };
 
 struct VerifyOptions {

@@ -49,7 +49,9 @@ reports::CaseRecord RecordOf(const PlannedCase& entry, Judgement judgement, cons
   reports::CaseRecord record;
   record.id = entry.id;
   record.verdict = judgement.verdict;
-  record.engine = engine + (entry.role == Role::kCleanTwin ? " (twin)" : "");
+  record.engine = engine + (entry.role == Role::kCleanTwin   ? " (twin)"
+                            : entry.role == Role::kProcesses ? " (processes)"
+                                                             : "");
   record.axes.insert(entry.axes.begin(), entry.axes.end());
   record.checks = std::move(judgement.checks);
   record.message = std::move(judgement.message);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives between ranks, as the engine sees them: asynchronous, tagged, bounded in time. Implementations: thread
-// (ranks are threads of one process). Siblings for Gloo and NCCL, and decorators (ledger, faults), implement the same
-// interface.
+// (ranks are threads of one process) and Gloo (ranks are processes), with the same bits. A sibling for NCCL, and
+// decorators (ledger, faults), implement the same interface.
 //
 //   Handle reduced = communicator.AllReduce({gradient, n, DType::kF32}, {.tag = "bucket 3", .timeout = 60s});
 //   ... compute ...

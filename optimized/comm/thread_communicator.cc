@@ -19,26 +19,12 @@
 #include "conformance/contract/error.h"
 #include "conformance/contract/instrumentation.h"
 #include "optimized/comm/collective_math.h"
+#include "optimized/comm/posting_communicator.h"
 
 namespace plumbline::optimized {
 namespace {
 
 using contract::ErrorCode;
-
-// What all ranks must agree on.
-struct Signature {
-  CollectiveKind kind;
-  contract::DType dtype;
-  int64_t input_elems;
-  std::string tag;
-
-  friend bool operator==(const Signature&, const Signature&) = default;
-};
-
-std::string Text(const Signature& call) {
-  return std::string(Name(call.kind)) + " of " + std::to_string(call.input_elems) + " " +
-         std::string(contract::Name(call.dtype)) + " \"" + call.tag + "\"";
-}
 
 struct Call {
   enum class State { kPending, kExecuting, kDone };
@@ -55,17 +41,6 @@ struct Call {
   State state = State::kPending;
 };
 
-const char* RangeName(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kReduceScatter:
-      return contract::range::kReduceScatter;
-    case CollectiveKind::kAllGather:
-      return contract::range::kAllGather;
-    default:
-      return contract::range::kAllReduce;  // a barrier is an all-reduce of nothing
-  }
-}
-
 void Execute(const Call& call) {
   switch (call.signature.kind) {
     case CollectiveKind::kAllReduce:
@@ -77,14 +52,6 @@ void Execute(const Call& call) {
     case CollectiveKind::kBarrier:
       return;
   }
-}
-
-std::string RankList(const std::vector<bool>& arrived) {
-  std::string text;
-  for (size_t rank = 0; rank < arrived.size(); ++rank) {
-    if (!arrived[rank]) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  }
-  return text;
 }
 
 class ThreadGroup {
@@ -124,9 +91,7 @@ class ThreadGroup {
     WaitWhileExecuting(lock, call);
     if (call.state == Call::State::kDone) return;
     if (!aborted_) {
-      AbortLocked(ErrorCode::kTimeout, Text(call.signature) + " timed out after " +
-                                           std::to_string(options.timeout.count()) +
-                                           " s; missing ranks: " + RankList(call.arrived));
+      AbortLocked(ErrorCode::kTimeout, TimeoutText(call.signature, options, call.arrived));
     }
     ThrowIfAborted();
   }
@@ -172,7 +137,7 @@ class ThreadGroup {
       const Call* call = waiting_[rank];
       if (!call || call->state != Call::State::kPending) return;
       text += (text.empty() ? "rank " : "; rank ") + std::to_string(rank) + " for " + Text(call->signature) +
-              ", missing ranks: " + RankList(call->arrived);
+              ", missing ranks: " + MissingRanks(call->arrived);
     }
     AbortLocked(ErrorCode::kInternal, "deadlock: every rank waits: " + text);
   }
@@ -185,10 +150,8 @@ class ThreadGroup {
       stream.calls.push_back(std::make_shared<Call>(std::move(signature), rank, size_));
     } else if (stream.calls[place]->signature != signature) {
       const Call& other = *stream.calls[place];
-      AbortLocked(ErrorCode::kInternal, "collective mismatch in call " + std::to_string(number) + " of stream " +
-                                            std::to_string(stream_id) + ": rank " + std::to_string(other.first_rank) +
-                                            " calls " + Text(other.signature) + ", rank " + std::to_string(rank) +
-                                            " calls " + Text(signature));
+      AbortLocked(ErrorCode::kInternal,
+                  MismatchText(number, stream_id, {other.first_rank, other.signature}, {rank, signature}));
       ThrowIfAborted();
     }
     const std::shared_ptr<Call> call = stream.calls[place];
@@ -263,58 +226,18 @@ class ThreadOperation final : public Handle::Operation {
   CallOptions options_;
 };
 
-class ThreadCommunicator final : public Communicator {
+class ThreadCommunicator final : public PostingCommunicator {
  public:
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int64_t rank) : group_(std::move(group)), rank_(rank) {}
 
   int64_t rank() const override { return rank_; }
   int64_t size() const override { return group_->size(); }
-
-  Handle AllReduce(const Buffer& buffer, const CallOptions& options) override {
-    RequireSummable(buffer, "all_reduce");
-    return Post(CollectiveKind::kAllReduce, buffer, buffer, options);
-  }
-
-  Handle ReduceScatter(const Buffer& input, const Buffer& output, const CallOptions& options) override {
-    RequireSummable(input, "reduce_scatter");
-    RequireParts(input, output, "reduce_scatter");
-    return Post(CollectiveKind::kReduceScatter, input, output, options);
-  }
-
-  Handle AllGather(const Buffer& input, const Buffer& output, const CallOptions& options) override {
-    RequireParts(output, input, "all_gather");
-    return Post(CollectiveKind::kAllGather, input, output, options);
-  }
-
-  Handle Barrier(const CallOptions& options) override {
-    return Post(CollectiveKind::kBarrier, Buffer{}, Buffer{}, options);
-  }
-
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:
-  void RequireParts(const Buffer& whole, const Buffer& part, const std::string& kind) const {
-    if (whole.elems == part.elems * size() && whole.dtype == part.dtype) return;
-    contract::Fail(ErrorCode::kInvalidArgument, kind + " on rank " + std::to_string(rank_) + ": " +
-                                                    std::to_string(whole.elems) + " elements are not " +
-                                                    std::to_string(size()) + " parts of " + std::to_string(part.elems) +
-                                                    " of the same type");
-  }
-
-  // Refused here: an exception in the executing rank would leave the others without an answer.
-  void RequireSummable(const Buffer& buffer, const std::string& kind) const {
-    using contract::DType;
-    const auto is = [&](DType dtype) { return buffer.dtype == dtype; };
-    if (is(DType::kF32) || is(DType::kBF16) || is(DType::kF16) || is(DType::kF64)) return;
-    contract::Fail(ErrorCode::kInvalidArgument, kind + " on rank " + std::to_string(rank_) + ": type is " +
-                                                    std::string(contract::Name(buffer.dtype)) +
-                                                    "; allowed: F32, BF16, F16, F64");
-  }
-
-  Handle Post(CollectiveKind kind, const Buffer& input, const Buffer& output, const CallOptions& options) {
-    const contract::ScopedRange range(contract::Category::kComm, RangeName(kind));
-    const std::shared_ptr<Call> call =
-        group_->Post(rank_, options.stream, {kind, input.dtype, input.elems, options.tag}, input, output);
+  Handle Post(const Signature& signature, const Buffer& input, const Buffer& output,
+              const CallOptions& options) override {
+    const std::shared_ptr<Call> call = group_->Post(rank_, options.stream, signature, input, output);
     return Handle(std::make_unique<ThreadOperation>(group_, rank_, call, options));
   }
 

@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// See main.h: what this engine says about itself, and its entry point.
+// See main.h.
 #include "conformance/contract/engine_protocol.h"
+#include "optimized/engine/description.h"
 #include "optimized/engine/main.h"
 #include "optimized/engine/run_case.h"
 
 namespace plumbline::optimized {
-namespace {
 
-contract::EngineDescription Description() {
-  contract::EngineDescription description;
-  description.name = "optimized";
-  description.version = "0.1";
-  description.starts_itself = true;
-  description.batch = true;
-  description.families = {"exact", "gpt2", "llama"};
-  description.dtypes = {"fp32", "bf16", "fp16"};
-  description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
-  description.zero_stages = {0, 1, 2, 3};
-  description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout",       "grouped_heads", "accumulation",    "ledger",
-                          "dump",          "save",          "memory",          "deterministic",
-                          "unit_clipping", "norm_history",  "unequal_lengths", "loss_scaler"};
-  return description;
+int Main(int argc, char** argv) {
+  return contract::EngineMain(argc, argv, Description(RanksAre::kThreads), &RunCase);
 }
-
-}  // namespace
-
-int Main(int argc, char** argv) { return contract::EngineMain(argc, argv, Description(), &RunCase); }
 
 }  // namespace plumbline::optimized

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/process_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "conformance/cases/exact_cases.h"
+#include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/layouts.h"
+#include "conformance/cases/llama_cases.h"
+
+namespace plumbline::conformance {
+namespace {
+
+CaseList FullList() {
+  CaseList list = ExactCases(Tier::kFull);
+  Append(list, Gpt2Cases(Tier::kFull));
+  Append(list, LlamaCases(Tier::kFull));
+  return list;
+}
+
+TEST(ProcessCases, AreLayoutsOfTheListUnderIdsOfTheirOwn) {
+  const CaseList list = FullList();
+  std::set<std::string> ids;
+  for (const CaseSpec& spec : list.cases) ids.insert(spec.id);
+  for (const CaseSpec& spec : ProcessCases(list, Tier::kFull)) {
+    EXPECT_EQ(ids.count(spec.id), 0u) << spec.id;
+    std::string threads = spec.id;
+    threads.erase(threads.find("processes-"), std::string("processes-").size());
+    EXPECT_EQ(ids.count(threads), 1u) << spec.id;
+    EXPECT_TRUE(ids.insert(spec.id).second) << "twice: " << spec.id;
+  }
+}
+
+TEST(ProcessCases, HaveEveryFamilyStageAndBothNumbersOfRanks) {
+  const CaseList list = FullList();
+  std::set<std::string> families;
+  std::set<std::pair<int64_t, int64_t>> exact;
+  std::set<int64_t> real;
+  for (const CaseSpec& spec : ProcessCases(list, Tier::kFull)) {
+    const auto& model = list.problems[static_cast<size_t>(spec.problem)].model;
+    families.insert(std::string(model.family()));
+    if (model.is_exact()) exact.insert({spec.config.data_degree, spec.config.zero_stage});
+    if (!model.is_exact()) real.insert(spec.config.data_degree);
+  }
+  EXPECT_EQ(families, (std::set<std::string>{"exact", "gpt2", "llama"}));
+  EXPECT_EQ(exact.size(), 8u);
+  EXPECT_EQ(real, (std::set<int64_t>{2, 4}));
+}
+
+TEST(ProcessCases, AreNotInSmoke) { EXPECT_TRUE(ProcessCases(FullList(), Tier::kSmoke).empty()); }
+
+}  // namespace
+}  // namespace plumbline::conformance
