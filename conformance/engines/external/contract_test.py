@@ -223,7 +223,7 @@ class Traces(InFolder):
         world, out_dir = spec["config"].get("mesh", {"data": 1})["data"], self.folder / "out"
         out_dir.mkdir()
         for rank in range(world):
-            run_case(engine, description_of(spec), case_dir, out_dir, kit.Ranks(rank, rank, world), None)
+            run_case(engine, description_of(spec), case_dir, out_dir, kit.Ranks(rank, rank, world))
         return out_dir, world
 
     def check(self, engine, spec):

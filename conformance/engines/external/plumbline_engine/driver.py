@@ -11,12 +11,13 @@ from .trace import TraceWriter
 
 
 class Engine:
-    """Derive from it; `case` and `ranks` are there from the start, and `group` is what connect() of main() returned."""
+    """Derive from it. From the start there are `case`, `ranks`, `group` (what connect() of main() returned) and `number`,
+    which counts the cases of this process and is the same on all ranks."""
 
     hints = ()  # dotted config keys of docs/config.md, Hints, that this engine knows
 
-    def __init__(self, case, ranks, group):
-        self.case, self.ranks, self.group = case, ranks, group
+    def __init__(self, case, ranks, group, number):
+        self.case, self.ranks, self.group, self.number = case, ranks, group, number
 
     def build(self):
         """Makes model and optimizer from case.weights and case.state. Raise Unsupported for what the case wants in vain."""
@@ -63,14 +64,14 @@ def _train(engine, case, out_dir, trace):
             engine.save(folder)
 
 
-def run_case(engine_class, description, case_dir, out_dir, ranks, group):
+def run_case(engine_class, description, case_dir, out_dir, ranks, group=None, number=0):
     case = read_case(case_dir, engine_class.hints)
     why = declined(description, case)
     if why:
         raise Unsupported(why)
     if case.config.data_degree != ranks.world:
         raise ValueError("mesh.data is %d, and WORLD_SIZE %d: start one process a rank" % (case.config.data_degree, ranks.world))
-    engine = engine_class(case, ranks, group)
+    engine = engine_class(case, ranks, group, number)
     try:
         engine.build()
         with TraceWriter(out_dir, description["name"], ranks.rank, ranks.world, case, Exports(case)) as trace:

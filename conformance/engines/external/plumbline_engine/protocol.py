@@ -28,11 +28,11 @@ def _text_of(error):
     return lines[0] if isinstance(error, (Unsupported, MissingHere)) else "%s: %s" % (type(error).__name__, lines[0])
 
 
-def _run(description, engine_class, case_dir, out_dir, ranks, group):
+def _run(description, engine_class, case_dir, out_dir, ranks, group, number):
     """Whatever a case does costs that case alone. Returns its code."""
     code, message = OK, ""
     try:
-        run_case(engine_class, description, case_dir, out_dir, ranks, group)
+        run_case(engine_class, description, case_dir, out_dir, ranks, group, number)
     except (Exception, SystemExit) as error:  # an engine that calls sys.exit() has not finished its case
         code, message = _code_of(error), _text_of(error)
         if code == ERROR:
@@ -56,7 +56,8 @@ def _run_all(description, engine_class, connect, cases, single):
     except MissingHere as error:
         print(_text_of(error), file=sys.stderr)
         return ENVIRONMENT
-    codes = [_run(description, engine_class, pathlib.Path(case), pathlib.Path(out), ranks, group) for case, out in cases]
+    codes = [_run(description, engine_class, pathlib.Path(case), pathlib.Path(out), ranks, group, number)
+             for number, (case, out) in enumerate(cases)]
     return codes[0] if single and ranks.rank == 0 else OK
 
 

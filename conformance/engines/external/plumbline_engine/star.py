@@ -23,15 +23,15 @@ class Star:
     """Made once a process. Each case opens connections of its own, so that nothing of a failed one is left in them."""
 
     def __init__(self, ranks):
-        self._ranks, self._number, self._peers = ranks, 0, []
+        self._ranks, self._number, self._peers = ranks, None, []
         self._listener = None
         if ranks.world > 1 and ranks.rank == 0:
             self._listener = socket.create_server((ranks.master_addr, ranks.master_port), backlog=ranks.world)
 
-    def open(self, timeout_s):
-        """At the start of a case, by every rank; each later call is bounded by timeout_s."""
+    def open(self, number, timeout_s):
+        """At the start of a case, with its number, by every rank; each later call is bounded by timeout_s."""
         self.close()
-        self._number += 1
+        self._number = number
         limit = time.monotonic() + timeout_s
         if self._listener:
             self._accept(limit, timeout_s)
