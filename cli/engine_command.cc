@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/engine_check/first_case.h"
 #include "cli/engine_check/first_steps.h"
 #include "cli/engine_check/listed_steps.h"
 #include "cli/engine_check/step_text.h"
@@ -71,6 +72,7 @@ std::optional<conformance::Engine> DescribeCandidate(const std::string& engine, 
   const std::filesystem::path program = std::filesystem::absolute(engine);
   try {
     conformance::Engine candidate = Described(program);
+    FirstCase(candidate.description, 1);  // refuses one that claims nothing
     show({"describe", Step::State::kOk, TextOf(candidate.description)});
     return candidate;
   } catch (const contract::Error& error) {
