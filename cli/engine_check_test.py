@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`plumbline engine check` on an engine that is whole, and on copies of it in which one thing is missing: the step at which it
-stops, what it says, and that the command it prints shows the fault again.
+"""`plumbline engine check` on an engine that is whole, and on copies of it in which one thing is missing: the step at
+which it stops, what it says, and that the command it prints shows the fault again.
 
 Usage: engine_check_test.py PLUMBLINE EXACT_NUMPY DOCUMENT
 """
@@ -18,9 +18,10 @@ FIRST = ["describe", "case", "trace", "loss", "gradient", "update", "dump", "ste
 
 # Each replaces one text of the example or of the kit: (file, text, replacement, step that is missing, words about it).
 WRONG = [
-    ("examples/exact_numpy", 'dtypes=["fp32"], optimizers=["ModularMomentum", "ModularSGD"]', 'dtypes=["fp32"], optimizers=["SGD"]',
-     "describe", "optimizers have none that is known of family exact"),
-    ("examples/exact_numpy", 'DESCRIPTION = describe(', 'print("hello")\nDESCRIPTION = describe(', "describe", "describe"),
+    ("examples/exact_numpy", 'dtypes=["fp32"], optimizers=["ModularMomentum", "ModularSGD"]',
+     'dtypes=["fp32"], optimizers=["SGD"]', "describe", "optimizers have none that is known of family exact"),
+    ("examples/exact_numpy", 'DESCRIPTION = kit.describe(', 'print("hello")\nDESCRIPTION = kit.describe(', "describe",
+     "describe"),
     ("examples/exact_numpy", 'self.updates = self.case.updates', 'self.updates = self.case.update', "case",
      "error AttributeError: 'Case' object has no attribute 'update'"),
     ("examples/exact_numpy", '**self.state, "weight": self.W', '"weight": self.W', "case",
@@ -29,15 +30,16 @@ WRONG = [
      'self._file.write(repr(record) + "\\n")', "trace", "trace.jsonl"),
     ("plumbline_engine/case_end.py", '_write(out_dir / "status.json"', '(lambda *_: 0)(out_dir / "status.json"', "case",
      "status"),
-    ("examples/exact_numpy", "def F(self, x):\n        return fold(x, ", "def F(self, x):\n        return fold(x, 1 + ", "loss",
-     r"step 0: loss -?\d+, reference -?\d+$"),
+    ("examples/exact_numpy", "def F(self, x):\n        return fold(x, ", "def F(self, x):\n        return fold(x, 1 + ",
+     "loss", r"step 0: loss -?\d+, reference -?\d+$"),
     ("examples/exact_numpy", "numpy.mod(x + b, 4 * b) < 2 * b", "numpy.mod(x + b, 4 * b) <= 2 * b", "gradient",
      r"gradient of .*: sum -?\d+, reference -?\d+; .*it differs in \d+ tensors"),
-    ("examples/exact_numpy", "self.gradient = {name: total(value)", "self.gradient = {name: total(value.T.reshape(value.shape))",
-     "gradient", "gradient of layers.0.mlp.down: "),
+    ("examples/exact_numpy", "self.gradient = {name: total(value)",
+     "self.gradient = {name: total(value.T.reshape(value.shape))", "gradient", "gradient of layers.0.mlp.down: "),
     ("examples/exact_numpy", "t % 29 + 14", "(t - 1) % 29 + 14", "update", "moment of embed.weight: hash differs"),
-    ("plumbline_engine/export.py", "Tensor(self.dtypes[kind], values)", "Tensor(self.dtypes[kind], values + (kind == 'master'))",
-     "dump", "master of embed.weight was dumped with other values than were traced"),
+    ("plumbline_engine/export.py", "Tensor(self.dtypes[kind], values)",
+     "Tensor(self.dtypes[kind], values + (kind == 'master'))", "dump",
+     "master of embed.weight was dumped with other values than were traced"),
     ("examples/exact_numpy", "self.updates += 1", "self.updates = 1", "steps", "step 1: moment of embed.weight"),
     ("examples/exact_numpy", 'self.updates = int(metadata["updates"])\n        return self.updates',
      'return int(metadata["updates"])', "resume", "step 6: moment of embed.weight"),
@@ -45,7 +47,8 @@ WRONG = [
     ("plumbline_engine/protocol.py", "for number, (case, out) in enumerate(cases)]",
      "for number, (case, out) in enumerate(cases[:2])]", "batch", "status"),
     ("examples/exact_numpy", "numpy.repeat(x, self.model[\"heads\"] // self.model[\"kv_heads\"], axis=1)",
-     "numpy.tile(x, (1, self.model[\"heads\"] // self.model[\"kv_heads\"], 1, 1))", "grouped_heads", "FAIL: step 0: gradient of .*; loss"),
+     "numpy.tile(x, (1, self.model[\"heads\"] // self.model[\"kv_heads\"], 1, 1))", "grouped_heads",
+     "FAIL: step 0: gradient of .*; loss"),
 ]
 
 
@@ -56,7 +59,10 @@ class InFolder(unittest.TestCase):
         self.folder = pathlib.Path(keeper.name)
 
     def check(self, engine, *more):
-        done = subprocess.run([PLUMBLINE, "engine", "check", engine, *more], capture_output=True, text=True, check=False,
+        done = subprocess.run([PLUMBLINE, "engine", "check", engine, *more],
+                              capture_output=True,
+                              text=True,
+                              check=False,
                               cwd=self.folder)
         steps = re.findall(r"^(ok|missing|-) +(.{14}) (.*)$", done.stdout, re.MULTILINE)
         return done, [(state, name.strip(), text) for state, name, text in steps]
@@ -76,9 +82,12 @@ class Whole(InFolder):
     def test_every_step_that_is_claimed_is_ok(self):
         done, steps = self.check(NUMPY)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        self.assertEqual([name for _, name, _ in steps], FIRST + ["long run", "grouped_heads", "dropout", "accumulation", "bf16",
-                                                                  "fp16", "ranks", "zero 1", "zero 2", "zero 3"])
-        self.assertEqual([name for state, name, _ in steps if state != "ok"], ["bf16", "fp16", "zero 1", "zero 2", "zero 3"])
+        self.assertEqual([name for _, name, _ in steps], FIRST + [
+            "long run", "grouped_heads", "dropout", "accumulation", "bf16", "fp16", "ranks", "zero 1", "zero 2",
+            "zero 3"
+        ])
+        self.assertEqual([name for state, name, _ in steps if state != "ok"],
+                         ["bf16", "fp16", "zero 1", "zero 2", "zero 3"])
         self.assertIn("15 steps are ok, 5 not claimed.", done.stdout)
 
 
@@ -89,20 +98,23 @@ class Missing(InFolder):
         self.assertEqual((done.returncode, state, name), (1, "missing", step), done.stdout + done.stderr)
         self.assertRegex(text, words)
         self.assertEqual({state for state, _, _ in steps[:-1]} - {"ok"}, set())
-        self.assertRegex(done.stdout, r"\n  expected   \S.*\n  again      \S.*\n\n\d+ steps? (is|are) ok, the next one is missing.\n$")
+        self.assertRegex(
+            done.stdout,
+            r"\n  expected   \S.*\n  again      \S.*\n\n\d+ steps? (is|are) ok, the next one is missing.\n$")
         return re.search(r"^  again      (.*)$", done.stdout, re.MULTILINE).group(1)
 
     def test_programs_that_are_no_engine(self):
         silent = self.folder / "silent"
         silent.write_text("#!/bin/sh\n")
         silent.chmod(0o755)
-        for program, words in ((self.folder / "nowhere", "nowhere"), (silent, "no output|nothing"), ("/bin/false", "exit code 1"),
-                               ("/bin/echo", "JSON|json")):
+        for program, words in ((self.folder / "nowhere", "nowhere"), (silent, "no output|nothing"),
+                               ("/bin/false", "exit code 1"), ("/bin/echo", "JSON|json")):
             self.check_missing(program, "describe", words)
 
     def test_the_command_shows_it_again(self):
-        again = self.check_missing(self.copy("examples/exact_numpy", "self.updates = self.case.updates", "self.updates = None"),
-                                   "case", "TypeError")
+        again = self.check_missing(
+            self.copy("examples/exact_numpy", "self.updates = self.case.updates", "self.updates = None"), "case",
+            "TypeError")
         done = subprocess.run(again, shell=True, capture_output=True, text=True, check=False, cwd=self.folder)
         self.assertEqual(done.returncode, 5)
         self.assertIn("TypeError", done.stderr)

@@ -135,13 +135,15 @@ int Run(const Options& options) {
 Command AddEngine(CLI::App& app) {
   CLI::App* command = app.add_subcommand("engine", "What can an engine that is being written do, and what is missing?");
   const auto options = std::make_shared<Options>();
-  command->add_option("action", options->action, "check: goes through what an engine needs, and stops at what is missing")
+  command
+      ->add_option("action", options->action, "check: goes through what an engine needs, and stops at what is missing")
       ->type_name("ACTION")
       ->required();
   command->add_option("engine", options->engine, "The engine (docs/add-an-engine.md)")
       ->type_name("PROGRAM")
       ->required();
-  command->add_option("--text", options->text, "Train on this file (default: this project's LICENSE)")->type_name("FILE");
+  command->add_option("--text", options->text, "Train on this file (default: this project's LICENSE)")
+      ->type_name("FILE");
   command
       ->add_option("--out", options->out,
                    "New or empty folder for the cases and what was run (default: a new one in plumbline-out/)")

@@ -49,12 +49,16 @@ std::string FirstOf(const std::vector<std::string>& claimed, const std::vector<s
 }
 
 OptimizerKind FirstOptimizer(const contract::EngineDescription& description, bool exact) {
-  constexpr OptimizerKind kKinds[] = {OptimizerKind::kModularMomentum, OptimizerKind::kModularSgd, OptimizerKind::kSgd,
-                                      OptimizerKind::kAdamW,           OptimizerKind::kAdam,       OptimizerKind::kLion,
+  constexpr OptimizerKind kKinds[] = {OptimizerKind::kModularMomentum,
+                                      OptimizerKind::kModularSgd,
+                                      OptimizerKind::kSgd,
+                                      OptimizerKind::kAdamW,
+                                      OptimizerKind::kAdam,
+                                      OptimizerKind::kLion,
                                       OptimizerKind::kLamb};
   for (const OptimizerKind kind : kKinds) {
-    const bool claimed = std::find(description.optimizers.begin(), description.optimizers.end(), contract::Name(kind)) !=
-                         description.optimizers.end();
+    const bool claimed = std::find(description.optimizers.begin(), description.optimizers.end(),
+                                   contract::Name(kind)) != description.optimizers.end();
     if (claimed && contract::IsModular(kind) == exact) return kind;
   }
   RefuseEmpty("optimizers", exact ? " of family exact" : " of the real families");
@@ -92,11 +96,9 @@ contract::CaseData DataOf(const contract::Case& spec, const contract::TokenSourc
   } else {
     data.real_state = contract::MakeInitialRealState(spec.model, spec.config, spec.seed);
   }
-  data.batches = contract::MakeBatches(source, spec.model,
-                                       {.seed = spec.seed,
-                                        .first_step = spec.first_step,
-                                        .steps = spec.steps,
-                                        .batch = spec.config.train_batch_size});
+  data.batches = contract::MakeBatches(
+      source, spec.model,
+      {.seed = spec.seed, .first_step = spec.first_step, .steps = spec.steps, .batch = spec.config.train_batch_size});
   return data;
 }
 

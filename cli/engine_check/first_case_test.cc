@@ -32,8 +32,7 @@ TEST(FirstCase, IsOfTheFirstFamilyStorageTypeAndOptimizerThatAreClaimed) {
 
 TEST(FirstCase, SaysWhatADescriptionDoesNotList) {
   const auto refusal = [](const contract::EngineDescription& description) {
-    return contract::testing::ErrorMessage(contract::ErrorCode::kInvalidArgument,
-                                           [&] { FirstCase(description, 1); });
+    return contract::testing::ErrorMessage(contract::ErrorCode::kInvalidArgument, [&] { FirstCase(description, 1); });
   };
   EXPECT_NE(refusal(Claiming({}, {"fp32"}, {"SGD"})).find("families"), std::string::npos);
   EXPECT_NE(refusal(Claiming({"exact"}, {"fp8"}, {"ModularSGD"})).find("dtypes"), std::string::npos);

@@ -194,8 +194,10 @@ class FirstSteps {
     if (!Equals("resume", saving, many_truth_)) return false;
     const std::filesystem::path checkpoint = saving.out_dir / fmt::format("checkpoint-{:06}", kSavedStep);
     if (!std::filesystem::is_directory(checkpoint)) {
-      return Missing("resume", "save_steps has " + std::to_string(kSavedStep) + ", and there is no OUT_DIR/" +
-                                   checkpoint.filename().string(), saving);
+      return Missing("resume",
+                     "save_steps has " + std::to_string(kSavedStep) + ", and there is no OUT_DIR/" +
+                         checkpoint.filename().string(),
+                     saving);
     }
     contract::CaseData data = DataOf(many_, source_);
     data.spec.resume = true;

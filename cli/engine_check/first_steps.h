@@ -13,8 +13,8 @@
 
 namespace plumbline::cli {
 
-// False after a missing step. Folders of cases and of what was run stay below `folder`. contract::Error of the reference
-// or the machine only.
+// False after a missing step. Folders of cases and of what was run stay below `folder`. contract::Error of the
+// reference or the machine only.
 bool CheckFirstSteps(const conformance::Engine& reference, const conformance::Engine& candidate,
                      const contract::TokenSource& source, const std::filesystem::path& folder, std::stop_token stop,
                      const ShowStep& show);

@@ -50,10 +50,12 @@ constexpr Hint kHints[] = {
     {"accumulation",
      "gradients of A micro-batches are added, in fp32, and divided once by the N of the whole batch "
      "(docs/exact-family.md, Who computes which sample)"},
-    {"bf16", "weights and activations in bf16, sums in fp32, gradients of weights in fp32 (docs/exact-family.md, "
-             "Certificate)"},
-    {"fp16", "weights and activations in fp16, gradients scaled by fp16.loss_scale and divided by it once "
-             "(docs/exact-family.md, Loss scale)"},
+    {"bf16",
+     "weights and activations in bf16, sums in fp32, gradients of weights in fp32 (docs/exact-family.md, "
+     "Certificate)"},
+    {"fp16",
+     "weights and activations in fp16, gradients scaled by fp16.loss_scale and divided by it once "
+     "(docs/exact-family.md, Loss scale)"},
     {"optimizer", "docs/exact-family.md, Optimizers"},
     {"ranks",
      "rank r has the samples (a R + r) m ... of micro-batch a; N, the loss and gradients are summed over ranks; each "
@@ -62,11 +64,13 @@ constexpr Hint kHints[] = {
     {"zero 2", "as ZeRO 1, reduced in each micro-batch (docs/formats.md, Buckets and the ledger)"},
     {"zero 3", "weights too are on one rank each, unless frozen or persistent (docs/zero3.md)"},
     {"gpt2", "docs/semantics.md, Family gpt2 and One step"},
-    {"gpt2 ranks", "the loss is one sum over all tokens, divided once by their number on all ranks "
-                   "(docs/semantics.md, One step)"},
+    {"gpt2 ranks",
+     "the loss is one sum over all tokens, divided once by their number on all ranks "
+     "(docs/semantics.md, One step)"},
     {"llama", "docs/semantics.md, Family llama and One step"},
-    {"llama ranks", "the loss is one sum over all tokens, divided once by their number on all ranks "
-                    "(docs/semantics.md, One step)"},
+    {"llama ranks",
+     "the loss is one sum over all tokens, divided once by their number on all ranks "
+     "(docs/semantics.md, One step)"},
 };
 
 }  // namespace

@@ -12,9 +12,16 @@ namespace plumbline::cli {
 namespace {
 
 contract::EngineDescription Everything() {
-  return {"all", "1", true, true, {"exact", "gpt2", "llama"}, {"fp64", "fp32", "bf16", "fp16"},
+  return {"all",
+          "1",
+          true,
+          true,
+          {"exact", "gpt2", "llama"},
+          {"fp64", "fp32", "bf16", "fp16"},
           {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"},
-          {0, 1, 2, 3}, 64, {"dropout", "grouped_heads", "accumulation", "unequal_lengths", "unit_clipping", "norm_history"}};
+          {0, 1, 2, 3},
+          64,
+          {"dropout", "grouped_heads", "accumulation", "unequal_lengths", "unit_clipping", "norm_history"}};
 }
 
 const ListedStep& Named(const std::vector<ListedStep>& steps, const std::string& name) {
@@ -60,7 +67,8 @@ TEST(ListedSteps, HaveNoCaseOfWhatIsNotClaimed) {
 }
 
 TEST(Hints, AreThereForTheFirstStepsAndForNoOther) {
-  for (const char* step : {"describe", "case", "trace", "loss", "gradient", "update", "dump", "steps", "resume", "batch"}) {
+  for (const char* step :
+       {"describe", "case", "trace", "loss", "gradient", "update", "dump", "steps", "resume", "batch"}) {
     EXPECT_NE(HintOf(step), "") << step;
   }
   EXPECT_EQ(HintOf("nothing"), "");

@@ -14,8 +14,7 @@ constexpr const char* kStates[] = {"ok", "missing", "-"};  // in the order of St
 }  // namespace
 
 std::string StepText(const Step& step) {
-  std::string text =
-      fmt::format("{:<9}{:<15}{}\n", kStates[static_cast<int>(step.state)], step.name, step.seen);
+  std::string text = fmt::format("{:<9}{:<15}{}\n", kStates[static_cast<int>(step.state)], step.name, step.seen);
   if (step.state != Step::State::kMissing) return text;
   text += fmt::format("  expected   {}\n", HintOf(step.name));
   if (!step.reproduce.empty()) text += fmt::format("  again      {}\n", step.reproduce);

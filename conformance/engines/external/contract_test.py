@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kit, written from the documents, against the contract, byte for byte and both ways: random words, masks, case folders,
-tensor files, traces and dumps. contract_bytes is the contract's side.
+"""The kit, written from the documents, against the contract, byte for byte and both ways: random words, masks, case
+folders, tensor files, traces and dumps. contract_bytes is the contract's side.
 
 Usage: contract_test.py CONTRACT_BYTES TEXT CONFIG_DOCUMENT
 """
@@ -59,7 +59,8 @@ class RandomStream(InFolder):
         whole = kit.keep_mask(3, "scores", 5, 1, numpy.arange(6), (2, 5, 5), 0.3)
         self.assertEqual(whole.shape, (6, 2, 5, 5))
         self.assertTrue((whole[[1, 4]] == kit.keep_mask(3, "scores", 5, 1, [1, 4], (2, 5, 5), 0.3)).all())
-        self.assertEqual(whole.ravel().tolist(), kit.keep_mask(3, 17, 5, 1, numpy.arange(300), (1,), 0.3).ravel().tolist())
+        self.assertEqual(whole.ravel().tolist(),
+                         kit.keep_mask(3, 17, 5, 1, numpy.arange(300), (1, ), 0.3).ravel().tolist())
 
     def test_an_element_is_kept_from_the_threshold_on(self):
         word = int(kit.draw(3, 16, 0, 0, [5])[0])
@@ -72,7 +73,8 @@ class Bfloat16(unittest.TestCase):
         numbers = [1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -0.0, 2.0**-133, numpy.inf, -numpy.inf, 3.4e38]
         expected = [0x3F80, 0x3F80, 0x3F82, 0x3F81, 0x8000, 0x0001, 0x7F80, 0xFF80, 0x7F80]
         self.assertEqual(kit.to_bfloat16(numpy.float32(numbers)).tolist(), expected)
-        nans = numpy.array([0x7F800001, 0xFFFFFFFF, 0x7FFFFFFF], "<u4").view("<f4")  # their bits must not carry into infinity
+        nans = numpy.array([0x7F800001, 0xFFFFFFFF, 0x7FFFFFFF],
+                           "<u4").view("<f4")  # their bits must not carry into infinity
         self.assertTrue(numpy.isnan(kit.from_bfloat16(kit.to_bfloat16(nans))).all())
 
     def test_every_pattern_survives_the_way_there_and_back(self):
@@ -87,14 +89,17 @@ class Cases(InFolder):
         for family, spec in example_cases.ALL.items():
             case = kit.read_case(self.case_dir(spec, family))
             written = json.loads((case.folder / "case.json").read_text())
-            self.assertEqual((case.id, case.family, case.seed, case.steps), (spec["id"], family, spec["seed"], spec["steps"]))
+            self.assertEqual((case.id, case.family, case.seed, case.steps),
+                             (spec["id"], family, spec["seed"], spec["steps"]))
             self.assertEqual((case.config.raw, case.model), (written["config"], written["model"]))
             config = written["config"]
-            self.assertEqual((case.config.train_batch, case.config.micro_batch, case.config.accumulation, case.config.data_degree),
-                             (config["train_batch_size"], config["train_micro_batch_size_per_gpu"],
-                              config["gradient_accumulation_steps"], config["mesh"]["data"]))
+            self.assertEqual(
+                (case.config.train_batch, case.config.micro_batch, case.config.accumulation, case.config.data_degree),
+                (config["train_batch_size"], config["train_micro_batch_size_per_gpu"],
+                 config["gradient_accumulation_steps"], config["mesh"]["data"]))
             tensors, _ = kit.read_tensor_file(case.folder / "weights.safetensors")
-            self.assertEqual([(p.name, p.shape) for p in case.parameters], [(n, t.values.shape) for n, t in tensors.items()])
+            self.assertEqual([(p.name, p.shape) for p in case.parameters],
+                             [(n, t.values.shape) for n, t in tensors.items()])
 
     def test_a_rank_gets_the_samples_of_the_document(self):
         case = kit.read_case(self.case_dir(example_cases.EXACT))
@@ -103,7 +108,8 @@ class Cases(InFolder):
             batch = case.batch(1, rank)
             self.assertEqual(batch.samples.tolist(), [[(a * 2 + rank) * 2 + i for i in range(2)] for a in range(3)])
             for part in range(3):
-                for name, values in (("tokens", batch.tokens), ("labels", batch.labels), ("loss_weights", batch.loss_weights)):
+                for name, values in (("tokens", batch.tokens), ("labels", batch.labels), ("loss_weights",
+                                                                                          batch.loss_weights)):
                     self.assertEqual(values[part].tolist(), tensors[name].values[1][batch.samples[part]].tolist())
 
     def test_the_contract_reads_every_tensor_file_that_the_kit_writes_as_its_own(self):
@@ -120,23 +126,27 @@ class Cases(InFolder):
         kit.write_tensor_file(path / "state.safetensors", tensors, metadata)
         case = kit.read_case(path)
         self.assertEqual((case.updates, case.norm_history, list(case.state)), (6, (5, 0.1, 1e-17), ["moment"]))
-        for optimizer, kinds in (("AdamW", ["moment", "second_moment"]), ("Adam", ["moment", "second_moment"]), ("Lion", ["moment"]),
-                                 ("Lamb", ["moment", "second_moment"]), ("SGD", [])):
+        for optimizer, kinds in (("AdamW", ["moment", "second_moment"]), ("Adam", ["moment", "second_moment"]),
+                                 ("Lion", ["moment"]), ("Lamb", ["moment", "second_moment"]), ("SGD", [])):
             spec = {**example_cases.LLAMA, "config": {"train_batch_size": 4, "optimizer": {"type": optimizer}}}
             self.assertEqual(list(kit.read_case(self.case_dir(spec, optimizer)).state), kinds)
 
     def test_every_type_survives_the_contract(self):
-        arrays = {"F64": numpy.float64([0.1, -0.0]), "F32": numpy.float32([[0.1], [numpy.inf]]), "F16": numpy.float16([0.1]),
-                  "BF16": numpy.uint16([0x3F80, 0xFFFF, 0]), "I64": numpy.int64([-2**63]), "I32": numpy.int32([]).reshape(0, 3),
-                  "U16": numpy.uint16([65535]), "U8": numpy.uint8(7)}
-        kit.write_tensor_file(self.folder / "kit", {d: kit.Tensor(d, numpy.asarray(v)) for d, v in arrays.items()}, {"step": "3"})
+        arrays = {
+            "F64": numpy.float64([0.1, -0.0]), "F32": numpy.float32([[0.1], [numpy.inf]]), "F16": numpy.float16([0.1]),
+            "BF16": numpy.uint16([0x3F80, 0xFFFF, 0]), "I64": numpy.int64([-2**63]),
+            "I32": numpy.int32([]).reshape(0, 3), "U16": numpy.uint16([65535]), "U8": numpy.uint8(7)
+        }
+        kit.write_tensor_file(self.folder / "kit", {d: kit.Tensor(d, numpy.asarray(v)) for d, v in arrays.items()},
+                              {"step": "3"})
         contract("copy", self.folder / "kit", self.folder / "copy")
         tensors, metadata = kit.read_tensor_file(self.folder / "copy")
         self.assertEqual((list(tensors), metadata), (list(arrays), {"step": "3"}))
         self.assertEqual(int.from_bytes((self.folder / "kit").read_bytes()[:8], "little") % 8, 0)
         for dtype, values in arrays.items():
             found = tensors[dtype]
-            self.assertEqual((found.dtype, found.values.shape, found.values.tobytes()), (dtype, values.shape, values.tobytes()))
+            self.assertEqual((found.dtype, found.values.shape, found.values.tobytes()),
+                             (dtype, values.shape, values.tobytes()))
 
     def test_knows_exactly_the_supported_keys_of_the_config_document(self):
         table = DOCUMENT.read_text().split("## Supported")[1].split("\n## ")[0]
@@ -146,21 +156,25 @@ class Cases(InFolder):
         path = self.case_dir(example_cases.EXACT)
         original = json.loads((path / "case.json").read_text())
         for change, name in (({"config": {**original["config"], "steps_per_print": 3}}, "config.steps_per_print"),
-                             ({"config": {**original["config"], "mesh": {"data": 2, "tensor": 2}}}, "config.mesh.tensor"),
+                             ({"config": {**original["config"], "mesh": {"data": 2,
+                                                                         "tensor": 2}}}, "config.mesh.tensor"),
                              ({"protocol": 2}, "protocol 2"), ({"family": "moe"}, "family moe"), ({"wish": 1}, "wish")):
             (path / "case.json").write_text(json.dumps({**original, **change}))
             with self.assertRaisesRegex(kit.Unsupported, re.escape(name)):
                 kit.read_case(path)
-        (path / "case.json").write_text(json.dumps({**original, "config": {**original["config"], "steps_per_print": 3}}))
+        (path / "case.json").write_text(json.dumps({**original, "config": {**original["config"], "steps_per_print": 3}
+                                                    }))
         self.assertEqual(kit.read_case(path, {"steps_per_print"}).id, "exact/kit")
 
     def test_a_malformed_tensor_file_is_named_with_its_tensor(self):
         good = kit.Tensor("F32", numpy.zeros((2, 3), numpy.float32))
         kit.write_tensor_file(self.folder / "t", {"a": good, "b": good})
         text = (self.folder / "t").read_bytes()
-        for old, new, words in ((b'"F32"', b'"F33"', "t: a: dtype is 'F33'"), (b"[2,3]", b"[2,4]", "t: a: data_offsets"),
+        for old, new, words in ((b'"F32"', b'"F33"', "t: a: dtype is 'F33'"), (b"[2,3]", b"[2,4]",
+                                                                               "t: a: data_offsets"),
                                 (b"[24,48]", b"[23,47]", "t: b, or|no tensor, or two, have byte 23"),
-                                (b'{"a"', b'["a"', "no safetensors file"), (b"[0,24]", b"[0,99]", "t: a: data_offsets")):
+                                (b'{"a"', b'["a"', "no safetensors file"), (b"[0,24]", b"[0,99]",
+                                                                            "t: a: data_offsets")):
             self.assertIn(old, text)
             (self.folder / "t").write_bytes(text.replace(old, new, 1))
             with self.assertRaisesRegex(ValueError, words):
@@ -179,8 +193,11 @@ class Pretender(kit.Engine):
 
     def step(self, batch):
         self.rng = numpy.random.default_rng(batch.step)
-        real = {} if self.case.is_exact else {"lr": [0.1] * (1 + len(self.case.config.groups)), "gradient_norm": numpy.nan,
-                                              "skipped": False, "norm_history": (3, 0.1, 1e-17)}
+        real = {} if self.case.is_exact else {
+            "lr": [0.1] *
+            (1 + len(self.case.config.groups)), "gradient_norm": numpy.nan, "skipped": False, "norm_history": (3, 0.1,
+                                                                                                               1e-17)
+        }
         return kit.StepResult(loss=numpy.float32(12), tokens=self.case.tokens_of(batch.step), **real)
 
     def export(self):
@@ -202,7 +219,9 @@ class Sharder(Pretender):
         whole = super().export()
         for kind in set(whole) - {"weight"}:
             frozen = self.case.model.get("frozen", [])
-            whole[kind] = {name: value if name in frozen else self.half(value.ravel()) for name, value in whole[kind].items()}
+            whole[kind] = {
+                name: value if name in frozen else self.half(value.ravel()) for name, value in whole[kind].items()
+            }
         return dict(reversed(whole.items()))
 
     def half(self, flat):
@@ -213,9 +232,15 @@ class Sharder(Pretender):
 
 
 def description_of(spec):
-    return kit.describe("pretender", "1", families=[spec["family"]], dtypes=["fp32", "bf16"],
-                        optimizers=[spec["config"]["optimizer"]["type"]], zero_stages=[0, 1, 2, 3], max_data_degree=16,
-                        features=["accumulation", "dropout", "dump", "grouped_heads", "norm_history", "unequal_lengths"])
+    return kit.describe(
+        "pretender",
+        "1",
+        families=[spec["family"]],
+        dtypes=["fp32", "bf16"],
+        optimizers=[spec["config"]["optimizer"]["type"]],
+        zero_stages=[0, 1, 2, 3],
+        max_data_degree=16,
+        features=["accumulation", "dropout", "dump", "grouped_heads", "norm_history", "unequal_lengths"])
 
 
 class Traces(InFolder):
@@ -302,23 +327,26 @@ class Traces(InFolder):
         self.expect("moment of embed.weight: missing", lambda e: e.pop("moment"))
         self.expect(r"master of layers.1.mlp.up has shape \[7, 12\]; the protocol's is \[12, 7\]",
                     lambda e: e["master"].update({name: e["master"][name].T}))
-        self.expect("weight of layers.9.mlp.up: the case has no such tensor", lambda e: e["weight"].update({"layers.9.mlp.up": 0}))
+        self.expect("weight of layers.9.mlp.up: the case has no such tensor",
+                    lambda e: e["weight"].update({"layers.9.mlp.up": 0}))
         self.expect("'momentum'; of this case: gradient, moment, master, weight", lambda e: e.update({"momentum": {}}))
         self.expect(r"slice \[80, 90\) of 84", lambda e: e["weight"].update({name: kit.Slice(80, numpy.zeros(10))}))
         self.expect("elements from 20 on are missing or there twice", lambda e: e["weight"].update(
             {name: [kit.Slice(0, numpy.zeros(20)), kit.Slice(10, numpy.zeros(74))]}))
-        self.expect("weight of layers.1.mlp.up: element 5 is 0.5", lambda e: e["weight"][name].ravel().__setitem__(5, 0.5))
+        self.expect("weight of layers.1.mlp.up: element 5 is 0.5",
+                    lambda e: e["weight"][name].ravel().__setitem__(5, 0.5))
         self.expect("element 0 is nan", lambda e: e["gradient"][name].ravel().__setitem__(0, numpy.nan))
         real = example_cases.GPT2
-        self.expect("weight of embed.weight holds float32; uint16 is needed, the bits of bf16", lambda e: e["weight"].update(
-            {"embed.weight": e["master"]["embed.weight"]}), real)
+        self.expect("weight of embed.weight holds float32; uint16 is needed, the bits of bf16",
+                    lambda e: e["weight"].update({"embed.weight": e["master"]["embed.weight"]}), real)
         self.expect("moment of embed.weight holds float64; float32", lambda e: e["moment"].update(
             {"embed.weight": numpy.zeros((11, 8))}), real)
         self.expect("gradient of pos.weight: the case has no such tensor", lambda e: e["gradient"].update(
             {"pos.weight": e["master"]["pos.weight"]}), real)
         sharded = copy.deepcopy(example_cases.EXACT)
         sharded["config"]["zero_optimization"]["stage"] = 2
-        self.expect("weight of pos.weight: missing", lambda e: e["weight"].pop("pos.weight"), sharded)  # whole up to stage 2
+        self.expect("weight of pos.weight: missing", lambda e: e["weight"].pop("pos.weight"),
+                    sharded)  # whole up to stage 2
 
     def test_a_step_of_a_real_family_must_say_rate_norm_and_skip(self):
         class Silent(Pretender):
@@ -328,7 +356,9 @@ class Traces(InFolder):
         class OneRate(Pretender):
             def step(self, batch):
                 return super().step(batch)._replace(lr=[0.1])
-        for engine, words in ((Silent, "StepResult has no lr"), (OneRate, "lr has 1 rates; there are the default group and 2 more")):
+
+        for engine, words in ((Silent, "StepResult has no lr"),
+                              (OneRate, "lr has 1 rates; there are the default group and 2 more")):
             self.setUp()
             with self.assertRaisesRegex(ValueError, words):
                 self.run_all(engine, example_cases.GPT2, self.case_dir(example_cases.GPT2))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kit's command line and the end of cases: whatever a case does costs that case alone, is named, and on several ranks a
-status stands for all of them. Engines are programs here, as the harness starts them.
+"""The kit's command line and the end of cases: whatever a case does costs that case alone, is named, and on several
+ranks a status stands for all of them. Engines are programs here, as the harness starts them.
 
 Usage: protocol_test.py CONTRACT_BYTES TEXT MISBEHAVING EXACT_NUMPY
 """
@@ -47,9 +47,15 @@ class InFolder(unittest.TestCase):
     def start(self, engine, arguments, world):
         port, ranks = free_port(), []
         for rank in range(world):
-            place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            ranks.append(subprocess.Popen([engine, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                          env={**os.environ, **{key: str(value) for key, value in place.items()}}))
+            place = {
+                "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port
+            }
+            ranks.append(
+                subprocess.Popen([engine, *arguments],
+                                 stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE,
+                                 text=True,
+                                 env={**os.environ, **{key: str(value) for key, value in place.items()}}))
         return ranks
 
     def run_batch(self, engine, cases, world=1):
@@ -80,11 +86,15 @@ class Lists(InFolder):
     NAMES = ["fine-9", "raise-0", "leave-0", "forget-0", "turn-0", "unsupported-0", "missing-0", "fine-8"]
 
     def expected(self, who):
-        return {"fine-9": ("ok", ""), "fine-8": ("ok", ""), "raise-0": ("error", who + "ArithmeticError: no such number"),
-                "leave-0": ("error", who + "SystemExit: I am done"),
-                "forget-0": ("error", who + "ValueError: export(): moment of pos.weight: missing; all 60 elements are needed, each once"),
-                "turn-0": ("error", who + "ValueError: export(): master of layers.0.mlp.up has shape [7, 12]; the protocol's is [12, 7]"),
-                "unsupported-0": ("unsupported", who + "steps above 1"), "missing-0": ("environment", who + "no device")}
+        return {
+            "fine-9": ("ok", ""), "fine-8": ("ok", ""), "raise-0": ("error", who + "ArithmeticError: no such number"),
+            "leave-0": ("error", who + "SystemExit: I am done"),
+            "forget-0": ("error", who +
+                         "ValueError: export(): moment of pos.weight: missing; all 60 elements are needed, each once"),
+            "turn-0": ("error", who +
+                       "ValueError: export(): master of layers.0.mlp.up has shape [7, 12]; the protocol's is [12, 7]"),
+            "unsupported-0": ("unsupported", who + "steps above 1"), "missing-0": ("environment", who + "no device")
+        }
 
     def test_each_case_of_a_list_costs_itself_alone(self):
         ends, _ = self.run_batch(MISBEHAVING, [self.case(LONE, name) for name in self.NAMES])
@@ -93,10 +103,12 @@ class Lists(InFolder):
 
     def test_a_status_stands_for_all_ranks_and_names_the_one(self):
         names = [name for name in self.NAMES if name != "raise-0"]  # where the other rank waits for it
-        ends, _ = self.run_batch(MISBEHAVING, [self.case(example_cases.EXACT, name.replace("-0", "-1")) for name in names], 2)
+        ends, _ = self.run_batch(MISBEHAVING,
+                                 [self.case(example_cases.EXACT, name.replace("-0", "-1")) for name in names], 2)
         self.assertEqual([code for code, _ in ends], [0, 0])
         expected = self.expected("rank 1: ")
-        self.assertEqual({name: self.status(name.replace("-0", "-1")) for name in names}, {name: expected[name] for name in names})
+        self.assertEqual({name: self.status(name.replace("-0", "-1")) for name in names},
+                         {name: expected[name] for name in names})
         left = sorted(path.name for path in (self.folder / "fine-9-out").iterdir())
         self.assertEqual(left, ["rank0", "rank1", "status.json"])
 
@@ -124,7 +136,8 @@ class Lists(InFolder):
 
     def test_a_load_must_say_where_it_goes_on(self):
         self.run_batch(MISBEHAVING, [self.case(LONE, "resume-0", resume=True)])
-        self.assertIn("load() returned 'soon'; it must be the number of the next step, from 1 to 2", self.status("resume-0")[1])
+        self.assertIn("load() returned 'soon'; it must be the number of the next step, from 1 to 2",
+                      self.status("resume-0")[1])
 
 
 class Ranks(InFolder):
@@ -145,7 +158,10 @@ class Ranks(InFolder):
 
     def test_ranks_that_are_no_ranks_are_refused(self):
         for variable, value in (("RANK", "2"), ("RANK", "-1"), ("WORLD_SIZE", "two"), ("MASTER_PORT", "65536")):
-            done = subprocess.run([MISBEHAVING, "run", "--batch", "/dev/null"], capture_output=True, text=True, check=False,
+            done = subprocess.run([MISBEHAVING, "run", "--batch", "/dev/null"],
+                                  capture_output=True,
+                                  text=True,
+                                  check=False,
                                   env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", variable: value})
             self.assertEqual(done.returncode, 5)
             self.assertIn("%s is '%s'; allowed: an integer from " % (variable, value), done.stderr.splitlines()[-1])
@@ -161,7 +177,8 @@ class SingleCases(InFolder):
     def test_the_exit_code_is_that_of_the_status(self):
         for name, code in (("fine-9", 0), ("unsupported-0", 3), ("missing-0", 4), ("raise-0", 5)):
             case = self.case(LONE, name)
-            done = subprocess.run([MISBEHAVING, "run", "--case", case["case"], "--out", case["out"]], capture_output=True,
+            done = subprocess.run([MISBEHAVING, "run", "--case", case["case"], "--out", case["out"]],
+                                  capture_output=True,
                                   check=False)
             self.assertEqual((done.returncode, self.status(name)[1].count("\n")), (code, 0))
 
@@ -191,8 +208,10 @@ class Stars(unittest.TestCase):
 
 class Example(InFolder):
     def traces(self, name, world):
-        return [json.loads(line) for rank in range(world)
-                for line in (self.folder / (name + "-out") / ("rank%d" % rank) / "trace.jsonl").read_text().splitlines()]
+        return [
+            json.loads(line) for rank in range(world)
+            for line in (self.folder / (name + "-out") / ("rank%d" % rank) / "trace.jsonl").read_text().splitlines()
+        ]
 
     def test_two_ranks_train_what_one_trains_and_a_failed_case_leaves_nothing_in_their_connections(self):
         one = {**example_cases.EXACT, "config": {**example_cases.EXACT["config"], "mesh": {"data": 1},
@@ -200,7 +219,9 @@ class Example(InFolder):
         self.run_batch(NUMPY, [self.case(one, "one")])
         broken = self.case(example_cases.EXACT, "broken")
         (pathlib.Path(broken["case"]) / "batches.safetensors").unlink()
-        ends, _ = self.run_batch(NUMPY, [broken, self.case(example_cases.EXACT, "two"), self.case(example_cases.EXACT, "again")], 2)
+        ends, _ = self.run_batch(
+            NUMPY, [broken, self.case(example_cases.EXACT, "two"),
+                    self.case(example_cases.EXACT, "again")], 2)
         self.assertEqual(([code for code, _ in ends], self.status("broken")[0]), ([0, 0], "error"))
         steps = [record for record in self.traces("one", 1) if record["record"] == "step"]
         for name in ("two", "again"):

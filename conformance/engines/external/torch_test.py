@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kit's torch module through its example, judged by the harness: in each storage type it trains what the reference trains,
-and copies with one mistake that PyTorch invites do not.
+"""The kit's torch module through its example, judged by the harness: in each storage type it trains what the reference
+trains, and copies with one mistake that PyTorch invites do not.
 
-Usage: torch_test.py PLUMBLINE EXACT_TORCH CACHE_FOLDER. Takes the torch of pytorch_ddp/install.py, else that which python3
-has. Without either it says NOT_RUN, and checks that an engine without torch says so.
-"""
+Usage: torch_test.py PLUMBLINE EXACT_TORCH CACHE_FOLDER. Takes the torch of pytorch_ddp/install.py, else that which
+python3 has. Without either it says NOT_RUN, and checks that an engine without torch says so."""
 import importlib.util
 import json
 import pathlib
@@ -20,8 +19,10 @@ PLUMBLINE, ENGINE = (pathlib.Path(path).absolute() for path in sys.argv[1:3])
 TORCH = runpy.run_path(sys.argv[3])["cache_folder"]() / "pytorch"
 LISTED = subprocess.run([PLUMBLINE, "verify", "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 # A case of each storage type, on one rank in several micro-batches; the last has groups of heads and dropout.
-CASES = {storage: next(id for id in LISTED if re.fullmatch(r"exact/%s/data1-.*-acc[2-9]-.*-%s" % (problem, storage), id))
-         for problem, storage in (("dense-v19", "fp32"), ("dense-v19", "bf16"), ("grouped-v5", "fp16"))}
+CASES = {
+    storage: next(id for id in LISTED if re.fullmatch(r"exact/%s/data1-.*-acc[2-9]-.*-%s" % (problem, storage), id))
+    for problem, storage in (("dense-v19", "fp32"), ("dense-v19", "bf16"), ("grouped-v5", "fp16"))
+}
 
 
 # title: (text of exact_torch.py, its replacement, storage type of the case that shows it)
@@ -33,7 +34,8 @@ WRONG = {
                                                  "(x.flatten(0, -2).t() @ dy.flatten(0, -2)).float()", "bf16"),
     "the last of equal logits": ("torch.where(logits == top, index, logits.shape[-1]).min(-1)",
                                  "torch.where(logits == top, index, -1).max(-1)", "fp32"),
-    "a gradient fold without the loss scale": ("[\"gradient_fold_bound\"] * self.loss_scale", "[\"gradient_fold_bound\"]", "fp16"),
+    "a gradient fold without the loss scale": ("[\"gradient_fold_bound\"] * self.loss_scale",
+                                               "[\"gradient_fold_bound\"]", "fp16"),
 }
 
 

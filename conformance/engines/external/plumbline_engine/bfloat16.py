@@ -6,7 +6,8 @@ import numpy
 def to_bfloat16(values):
     """Rounds fp32 to the nearest bf16, ties to even (docs/semantics.md, One step); a NaN stays one."""
     bits = numpy.ascontiguousarray(values, "<f4").view("<u4")
-    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16  # a carry out of the mantissa is the next exponent; wraps for NaN only
+    # A carry out of the mantissa is the next exponent; the sum wraps for NaN only.
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return numpy.where(numpy.isnan(values), bits >> 16 | 0x40, rounded).astype("<u2")
 
 

@@ -17,8 +17,10 @@ from .masks import keep_mask
 from .parameters import FAMILIES, parameters
 from .tensor_file import read_tensor_file
 
-KEYS = {"protocol", "id", "family", "model", "config", "seed", "first_step", "steps", "timeout_s", "dump_steps", "save_steps",
-        "resume", "perturbation", "phase_marks"}
+KEYS = {
+    "protocol", "id", "family", "model", "config", "seed", "first_step", "steps", "timeout_s", "dump_steps",
+    "save_steps", "resume", "perturbation", "phase_marks"
+}
 
 
 class Batch(typing.NamedTuple):
@@ -82,34 +84,40 @@ class Case:
         file = "state.safetensors"
         tensors, metadata = read_tensor_file(self.folder / file)
         dtype = "I64" if self.is_exact else "F32"
-        kinds = ["master"] * self.is_exact + ["moment"] * self.config.has_moment + ["second_moment"] * self.config.has_second_moment
+        has = {"master": self.is_exact, "moment": self.config.has_moment,
+               "second_moment": self.config.has_second_moment}
         self.state = {kind: {p.name: self._take(tensors, "%s/%s" % (kind, p.name), dtype, p.shape, file)
-                             for p in self.parameters if not p.frozen} for kind in kinds}
+                             for p in self.parameters if not p.frozen} for kind in has if has[kind]}
         if int(metadata["step"]) != self.first_step:
             raise ValueError("%s: step is %s; first_step is %d" % (file, metadata["step"], self.first_step))
         self.updates = int(metadata.get("updates", metadata["step"]))  # t of the next update is this plus 1
-        self.norm_history = ((int(metadata["norm_count"]), float(metadata["norm_mean"]), float(metadata["norm_variance"]))
-                             if self.config.clips == "history" else None)
+        self.norm_history = ((int(metadata["norm_count"]), float(metadata["norm_mean"]),
+                              float(metadata["norm_variance"])) if self.config.clips == "history" else None)
 
     def _read_batches(self):
         file = "batches.safetensors"
         tensors, _ = read_tensor_file(self.folder / file)
         shape = (self.steps, self.config.train_batch, self.model["positions"])
         self._batches = [self._take(tensors, name, "I32", shape, file) for name in ("tokens", "labels", "loss_weights")]
-        self._lengths = (self._take(tensors, "lengths", "I32", shape[:2], file) if self.model.get("unequal_lengths", False)
-                         else numpy.full(shape[:2], shape[2], numpy.int32))
+        self._lengths = numpy.full(shape[:2], shape[2], numpy.int32)
+        if self.model.get("unequal_lengths", False):
+            self._lengths = self._take(tensors, "lengths", "I32", shape[:2], file)
 
     def batch(self, step, rank):
         """The samples of a rank: micro-batch a has (a·R + rank)·m ... (a·R + rank)·m + m − 1."""
         config = self.config
 
         def part(values):
-            return values.reshape(config.accumulation, config.data_degree, config.micro_batch, *values.shape[1:])[:, rank]
-        tokens, labels, weights, lengths = (part(values[step - self.first_step]) for values in (*self._batches, self._lengths))
+            parts = values.reshape(config.accumulation, config.data_degree, config.micro_batch, *values.shape[1:])
+            return parts[:, rank]
+
+        tokens, labels, weights, lengths = (part(values[step - self.first_step])
+                                            for values in (*self._batches, self._lengths))
         return Batch(self.seed, step, tokens, labels, weights, part(numpy.arange(config.train_batch)), lengths)
 
     def tokens_of(self, step):
-        """N: the tokens of the global batch whose loss weight is not 0. An engine may count them so, or over its ranks."""
+        """N: the tokens of the global batch whose loss weight is not 0. An engine may count them so, or over its
+        ranks."""
         return int(numpy.count_nonzero(self._batches[2][step - self.first_step]))
 
 

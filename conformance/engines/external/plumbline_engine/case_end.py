@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a case on all ranks (docs/formats.md): rank 0 writes status.json when every rank is over, however it ended.
+"""The end of a case on all ranks (docs/formats.md): rank 0 writes status.json when every rank is over, however it
+ended.
 
-Ranks tell each other through small files in OUT_DIR, so no communication library is needed for it, and none that hangs can
-hinder it. Where a rank has failed and others wait for it in a collective, there is no end on all ranks: then the process of
-the failed rank ends after a grace, with what was wrong as its last words, and the harness starts the engine again.
-"""
+Ranks tell each other through small files in OUT_DIR, so no communication library is needed for it, and none that
+hangs can hinder it. Where a rank has failed and others wait for it in a collective, there is no end on all ranks:
+then the process of the failed rank ends after a grace, with what was wrong as its last words, and the harness starts
+the engine again."""
 import json
 import os
 import time

@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `config` of a case.json says (docs/config.md), with names for what every engine needs.
 
-The harness writes numbers in the place of "auto" and leaves no key out that applies; defaults here are for cases written by
-hand. A key that this page does not know is Unsupported, so that nothing is ever ignored.
-"""
+The harness writes numbers in the place of "auto" and leaves no key out that applies; defaults here are for cases
+written by hand. A key that this page does not know is Unsupported, so that nothing is ever ignored."""
 from .errors import Unsupported
 
-SCHEDULE_KEYS = {"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps", "warmup_min_ratio",
-                 "cos_min_ratio", "cycle_min_lr", "cycle_max_lr", "cycle_first_step_size", "cycle_second_step_size",
-                 "cycle_first_stair_count", "cycle_second_stair_count", "decay_step_size", "decay_lr_rate", "cycle_momentum",
-                 "cycle_min_mom", "cycle_max_mom"}
+SCHEDULE_KEYS = {
+    "warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps", "warmup_min_ratio",
+    "cos_min_ratio", "cycle_min_lr", "cycle_max_lr", "cycle_first_step_size", "cycle_second_step_size",
+    "cycle_first_stair_count", "cycle_second_stair_count", "decay_step_size", "decay_lr_rate", "cycle_momentum",
+    "cycle_min_mom", "cycle_max_mom"
+}
 # The table "Supported" of docs/config.md; a test compares. A key of an object has its name before it.
 KNOWN_KEYS = {
-    "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "bf16.enabled", "fp16",
-    "fp16.enabled", "fp16.loss_scale", "fp64", "fp64.enabled", "zero_optimization", "optimizer", "optimizer.type",
-    "optimizer.params", "param_groups", "scheduler", "scheduler.type", "scheduler.params", "gradient_clipping",
-    "adaptive_clipping", "mesh", "mesh.data",
-    *("zero_optimization." + key for key in (
-        "stage", "reduce_bucket_size", "overlap_comm", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
-        "stage3_max_live_parameters")),
-    *("optimizer.params." + key for key in (
-        "lr", "betas", "eps", "weight_decay", "momentum", "nesterov", "adam_w_mode", "max_coeff", "min_coeff")),
+    *("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "bf16.enabled",
+      "fp16", "fp16.enabled", "fp16.loss_scale", "fp64", "fp64.enabled", "zero_optimization", "optimizer",
+      "optimizer.type", "optimizer.params", "param_groups", "scheduler", "scheduler.type", "scheduler.params",
+      "gradient_clipping", "adaptive_clipping", "mesh", "mesh.data"),
+    *("zero_optimization." + key
+      for key in ("stage", "reduce_bucket_size", "overlap_comm", "stage3_prefetch_bucket_size",
+                  "stage3_param_persistence_threshold", "stage3_max_live_parameters")),
+    *("optimizer.params." + key for key in ("lr", "betas", "eps", "weight_decay", "momentum", "nesterov", "adam_w_mode",
+                                            "max_coeff", "min_coeff")),
     *("param_groups[]." + key for key in ("match", "lr", "weight_decay", "betas", "clip")),
     *("scheduler.params." + key for key in SCHEDULE_KEYS),
     *("adaptive_clipping." + key for key in ("type", "ratio", "eps", "deviations", "decay", "warmup_steps")),
@@ -71,7 +72,8 @@ class Config:
         if steps is None:
             steps = batch // (micro * self.data_degree) if batch and micro else 1
         micro = batch // (steps * self.data_degree) if micro is None else micro
-        self.train_batch, self.micro_batch, self.accumulation = micro * steps * self.data_degree, micro, steps  # B, m, A
+        # B, m, A
+        self.train_batch, self.micro_batch, self.accumulation = micro * steps * self.data_degree, micro, steps
         if batch not in (None, self.train_batch):
             raise ValueError("train_batch_size is %d; micro-batch %d, accumulation %d and mesh.data %d make %d"
                              % (batch, micro, steps, self.data_degree, self.train_batch))

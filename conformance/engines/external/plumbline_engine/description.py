@@ -3,22 +3,29 @@
 
 The harness declines such a case without a start; an engine that is started for it anyway must say `unsupported` too.
 """
-FEATURES = ("accumulation", "certificate", "deterministic", "dropout", "dump", "grouped_heads", "ledger", "memory", "norm_history",
-            "perturbation", "save", "unequal_lengths", "unit_clipping")
-ALLOWED = {"families": ("exact", "gpt2", "llama"), "dtypes": ("fp64", "fp32", "bf16", "fp16"),
-           "optimizers": ("ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"), "zero_stages": (0, 1, 2, 3),
-           "features": FEATURES}
+FEATURES = ("accumulation", "certificate", "deterministic", "dropout", "dump", "grouped_heads", "ledger", "memory",
+            "norm_history", "perturbation", "save", "unequal_lengths", "unit_clipping")
+ALLOWED = {
+    "families": ("exact", "gpt2", "llama"), "dtypes": ("fp64", "fp32", "bf16", "fp16"),
+    "optimizers": ("ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"),
+    "zero_stages": (0, 1, 2, 3), "features": FEATURES
+}
 
 
 def describe(name, version, *, families, dtypes, optimizers, zero_stages=(0,), max_data_degree=1, features=()):
     """The object that `describe` prints. With more than one rank, the harness starts a process for each."""
-    lists = {"families": families, "dtypes": dtypes, "optimizers": optimizers, "zero_stages": zero_stages, "features": features}
+    lists = {
+        "families": families, "dtypes": dtypes, "optimizers": optimizers, "zero_stages": zero_stages,
+        "features": features
+    }
     for field, values in lists.items():
         for value in values:
             if value not in ALLOWED[field]:
                 raise ValueError("%s has %r; allowed: %s" % (field, value, ", ".join(map(str, ALLOWED[field]))))
-    return {"protocol": 1, "name": name, "version": version, "start": "per_rank" if max_data_degree > 1 else "self",
-            "batch": True, **{field: list(values) for field, values in lists.items()}, "max_data_degree": max_data_degree}
+    return {
+        "protocol": 1, "name": name, "version": version, "start": "per_rank" if max_data_degree > 1 else "self",
+        "batch": True, **{field: list(values) for field, values in lists.items()}, "max_data_degree": max_data_degree
+    }
 
 
 def declined(description, case):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of tensors in a trace (docs/exact-family.md, Digests; docs/formats.md, OUT_DIR): sums over elements, of slices too."""
+"""Digests of tensors in a trace (docs/exact-family.md, Digests; docs/formats.md, OUT_DIR): sums over elements, of
+slices too."""
 import numpy
 
 _BITS = {2: "<u2", 4: "<u4", 8: "<u8"}
@@ -37,7 +38,8 @@ def exact_digest(begin, values, with_sums):
     digest = [_hash(begin, v.view(numpy.uint64))]
     if with_sums:
         index = numpy.arange(begin + 1, begin + 1 + v.size, dtype=numpy.int64)
-        digest += [int(v.sum()), int((v * v).sum()), int((index * v).sum()) % 2**61]  # int64 wraps, and 2^61 divides 2^64
+        # int64 wraps, and 2^61 divides 2^64.
+        digest += [int(v.sum()), int((v * v).sum()), int((index * v).sum()) % 2**61]
     return digest
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives an engine's callbacks through one case on this rank: reads the case, calls, writes the trace.
 
-An engine is a class with the methods below; one object is made for each case, so that nothing is left of the case before.
-"""
+An engine is a class with the methods below; one object is made for each case, so that nothing is left of the case
+before."""
 from .case import read_case
 from .description import declined
 from .errors import Unsupported
@@ -11,8 +11,8 @@ from .trace import TraceWriter
 
 
 class Engine:
-    """Derive from it. From the start there are `case`, `ranks`, `group` (what connect() of main() returned) and `number`,
-    which counts the cases of this process and is the same on all ranks."""
+    """Derive from it. From the start there are `case`, `ranks`, `group` (what connect() of main() returned) and
+    `number`, which counts the cases of this process and is the same on all ranks."""
 
     hints = ()  # dotted config keys of docs/config.md, Hints, that this engine knows
 
@@ -20,7 +20,8 @@ class Engine:
         self.case, self.ranks, self.group, self.number = case, ranks, group, number
 
     def build(self):
-        """Makes model and optimizer from case.weights and case.state. Raise Unsupported for what the case wants in vain."""
+        """Makes model and optimizer from case.weights and case.state. Raise Unsupported for what the case wants in
+        vain."""
         raise NotImplementedError
 
     def step(self, batch):
@@ -36,7 +37,8 @@ class Engine:
         raise Unsupported("save")
 
     def load(self, folder):
-        """Takes all state from a checkpoint, and nothing from the case's weights; returns the number of the next step."""
+        """Takes all state from a checkpoint, and nothing from the case's weights; returns the number of the next
+        step."""
         raise Unsupported("resume")
 
     def close(self):
@@ -70,7 +72,8 @@ def run_case(engine_class, description, case_dir, out_dir, ranks, group=None, nu
     if why:
         raise Unsupported(why)
     if case.config.data_degree != ranks.world:
-        raise ValueError("mesh.data is %d, and WORLD_SIZE %d: start one process a rank" % (case.config.data_degree, ranks.world))
+        raise ValueError("mesh.data is %d, and WORLD_SIZE %d: start one process a rank" %
+                         (case.config.data_degree, ranks.world))
     engine = engine_class(case, ranks, group, number)
     try:
         engine.build()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a case may end other than well (docs/formats.md, An engine is a program). Any other exception is an error of the engine."""
+"""How a case may end other than well (docs/formats.md, An engine is a program). Any other exception is an error of
+the engine."""
 
 
 class Unsupported(Exception):

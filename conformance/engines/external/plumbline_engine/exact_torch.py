@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Family exact (docs/exact-family.md) as a torch module: forward as modules are written, backward by autograd, with the folds'
-slopes and G in autograd functions of their own. An engine trains it with its own loop, optimizer, shards and collectives.
+"""Family exact (docs/exact-family.md) as a torch module: forward as modules are written, backward by autograd, with the
+folds' slopes and G in autograd functions of their own. An engine trains it with its own loop, optimizer, shards and
+collectives.
 
-Parameters are fp32 and have the protocol's names and shapes, with `.` for what a module path is ("layers.0.attn.q"). Storage
-in bf16 or fp16 rounds what is stored; gradients of weights are made and added in fp32, as the document demands. With a loss
-scale gradients come out multiplied by it: divide by it once, when the sum over micro-batches and ranks is complete.
-"""
+Parameters are fp32 and have the protocol's names and shapes, with `.` for what a module path is ("layers.0.attn.q").
+Storage in bf16 or fp16 rounds what is stored; gradients of weights are made and added in fp32, as the document
+demands. With a loss scale gradients come out multiplied by it: divide by it once, when the sum over micro-batches
+and ranks is complete."""
 import torch
 
 

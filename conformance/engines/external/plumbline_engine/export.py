@@ -3,9 +3,9 @@
 
   {"gradient": {NAME: values, ...}, "moment": ..., "second_moment": ..., "master": ..., "weight": ...}
 
-`values` is an array in the protocol's shape, or a Slice, or a list of Slices of a tensor that this rank has in parts. What
-is forgotten, unknown, or of another shape or type is an error that names the tensor, before a byte of it is written.
-"""
+`values` is an array in the protocol's shape, or a Slice, or a list of Slices of a tensor that this rank has in
+parts. What is forgotten, unknown, or of another shape or type is an error that names the tensor, before a byte of it
+is written."""
 import typing
 
 import numpy
@@ -64,7 +64,10 @@ class Exports:
         unknown = sorted(set(exported) - set(self.expected))
         if unknown:
             raise ValueError("export() has %r; of this case: %s" % (unknown[0], ", ".join(self.expected)))
-        return [piece for kind, parameters in self.expected.items() for piece in self._kind(kind, parameters, exported.get(kind, {}))]
+        return [
+            piece for kind, parameters in self.expected.items()
+            for piece in self._kind(kind, parameters, exported.get(kind, {}))
+        ]
 
     def _kind(self, kind, parameters, tensors):
         for name in tensors:
@@ -86,11 +89,13 @@ class Exports:
             if not isinstance(part, Slice):
                 part = numpy.asarray(part)
                 if part.shape != parameter.shape:
-                    raise ValueError("%s has shape %s; the protocol's is %s" % (where, list(part.shape), list(parameter.shape)))
+                    raise ValueError("%s has shape %s; the protocol's is %s" %
+                                     (where, list(part.shape), list(parameter.shape)))
                 part = Slice(0, part)
             values = numpy.ascontiguousarray(part.values).ravel()
             if not 0 <= part.begin <= part.begin + values.size <= parameter.numel:
-                raise ValueError("%s: slice [%d, %d) of %d elements" % (where, part.begin, part.begin + values.size, parameter.numel))
+                raise ValueError("%s: slice [%d, %d) of %d elements" %
+                                 (where, part.begin, part.begin + values.size, parameter.numel))
             if values.size:
                 pieces.append(Held(kind, parameter.name, int(part.begin), self._typed(where, kind, values)))
         return pieces
@@ -114,18 +119,21 @@ class Exports:
                 break
             reached = piece.end
         if reached != parameter.numel or sum(piece.values.size for piece in pieces) != parameter.numel:
-            raise ValueError("export(): %s of %s: %s; all %d elements are needed, each once" % (
-                kind, parameter.name, "elements from %d on are missing or there twice" % reached if pieces else "missing",
-                parameter.numel))
+            raise ValueError("export(): %s of %s: %s; all %d elements are needed, each once" %
+                             (kind, parameter.name, "elements from %d on are missing or there twice" %
+                              reached if pieces else "missing", parameter.numel))
 
     def entries(self, held):
         """{kind: entries of the trace}."""
         lists = {kind: [] for kind in self.expected}
         for kind, name, begin, values in held:
-            digest = exact_digest(begin, values, kind == "gradient") if self.case.is_exact else real_digest(begin, values)
+            digest = exact_digest(begin, values, kind == "gradient") if self.case.is_exact else real_digest(
+                begin, values)
             lists[kind].append([name, begin, begin + values.size, *digest])
         return lists
 
     def dump(self, held):
         """{name: Tensor} of a dump file."""
-        return {"%s/%s@%d" % (kind, name, begin): Tensor(self.dtypes[kind], values) for kind, name, begin, values in held}
+        return {
+            "%s/%s@%d" % (kind, name, begin): Tensor(self.dtypes[kind], values) for kind, name, begin, values in held
+        }

@@ -14,10 +14,10 @@ from .random_stream import draw
 def keep_mask(seed, site, step, layer, samples, shape, rate):
     """[samples, *shape] bools of dropout with this rate; `shape` is what one sample has at the site.
 
-    [T, d] for rows of channels, [H, T, T] for scores: the element is the row-major index in [B, *shape]. Family exact has
-    the rate 0.5, whose mask is the top bit of a word.
-    """
+    [T, d] for rows of channels, [H, T, T] for scores: the element is the row-major index in [B, *shape]. Family
+    exact has the rate 0.5, whose mask is the top bit of a word."""
     size = math.prod(shape)
-    elements = numpy.asarray(samples, numpy.uint64)[:, None] * numpy.uint64(size) + numpy.arange(size, dtype=numpy.uint64)
+    elements = numpy.asarray(samples, numpy.uint64)[:, None] * numpy.uint64(size) + numpy.arange(size,
+                                                                                                 dtype=numpy.uint64)
     words = draw(seed, site, step, layer, elements)
     return (words >= numpy.uint64(math.floor(rate * 2**32))).reshape(len(samples), *shape)

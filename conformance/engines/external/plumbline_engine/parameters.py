@@ -47,8 +47,9 @@ def _llama(model):
     e = model["kv_heads"] * (d // model["heads"])
     yield "embed.weight", (model["vocab"], d)
     for layer in range(model["layers"]):
-        for name, shape in (("norm1", (d,)), ("attn.q", (d, d)), ("attn.k", (d, e)), ("attn.v", (d, e)), ("attn.out", (d, d)),
-                            ("norm2", (d,)), ("mlp.gate", (d, f)), ("mlp.up", (d, f)), ("mlp.down", (f, d))):
+        for name, shape in (("norm1", (d, )), ("attn.q", (d, d)), ("attn.k", (d, e)), ("attn.v", (d, e)),
+                            ("attn.out", (d, d)), ("norm2", (d, )), ("mlp.gate",
+                                                                     (d, f)), ("mlp.up", (d, f)), ("mlp.down", (f, d))):
             yield "layers.%d.%s.weight" % (layer, name), shape
     yield "norm.weight", (d,)
     yield "head.weight", (model["vocab"], d)

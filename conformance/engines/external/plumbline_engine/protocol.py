@@ -78,9 +78,9 @@ def _serve(arguments, description, engine_class, connect, available):
 
 
 def main(description, engine_class, *, connect=None, available=lambda: None, arguments=None):
-    """connect(Ranks) is called once a process and makes what `group` of an engine is. available() raises MissingHere where
-    the engine cannot run on this machine at all. Ends the process at once: threads of a library that still wait would else
-    hold it, or abort it after its work is done."""
+    """connect(Ranks) is called once a process and makes what `group` of an engine is. available() raises MissingHere
+    where the engine cannot run on this machine at all. Ends the process at once: threads of a library that still
+    wait would else hold it, or abort it after its work is done."""
     try:
         code = _serve(sys.argv[1:] if arguments is None else arguments, description, engine_class, connect, available)
     except case_end.PeersHang as error:

@@ -19,7 +19,8 @@ def philox4x32_10(counter, key):
     c0, c1, c2, c3 = numpy.broadcast_arrays(*(numpy.asarray(word, numpy.uint64) for word in counter))
     k0, k1 = key
     for _ in range(10):
-        even, odd = c0 * numpy.uint64(0xD2511F53), c2 * numpy.uint64(0xCD9E8D57)  # below 2^64, since words are below 2^32
+        even, odd = c0 * numpy.uint64(0xD2511F53), c2 * numpy.uint64(
+            0xCD9E8D57)  # below 2^64, since words are below 2^32
         c0, c1 = (odd >> _HALF) ^ c1 ^ numpy.uint64(k0), odd & _LOW
         c2, c3 = (even >> _HALF) ^ c3 ^ numpy.uint64(k1), even & _LOW
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF

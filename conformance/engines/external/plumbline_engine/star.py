@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over ranks through TCP, for engines without a communication library: rank 0 adds all ranks' numbers in their order
-and sends the sum back. For examples and tests; a real engine brings its own collectives.
-"""
+"""Sums over ranks through TCP, for engines without a communication library: rank 0 adds all ranks' numbers in their
+order and sends the sum back. For examples and tests; a real engine brings its own collectives."""
 import socket
 import struct
 import time

@@ -4,9 +4,8 @@
   tensors, metadata = read_tensor_file(path)          {name: Tensor}, {key: text}
   write_tensor_file(path, {name: Tensor("F32", array)})
 
-NumPy has no bf16: its elements are carried as uint16 bits, and `dtype` tells them from U16. What an element means is for
-the caller; bfloat16.py converts.
-"""
+NumPy has no bf16: its elements are carried as uint16 bits, and `dtype` tells them from U16. What an element means is
+for the caller; bfloat16.py converts."""
 import json
 import math
 import os
@@ -16,7 +15,9 @@ import typing
 import numpy
 
 # F16 is NumPy's own half; BF16 its bits.
-NUMPY_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U16": "<u2", "U8": "|u1"}
+NUMPY_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U16": "<u2", "U8": "|u1"
+}
 MAX_HEADER_BYTES = 16 << 20
 
 

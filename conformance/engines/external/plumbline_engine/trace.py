@@ -11,7 +11,8 @@ PHASES = ("forward", "backward", "reduce", "step")
 
 
 class StepResult(typing.NamedTuple):
-    """What an engine's step() returns beside the tensors that export() gives. The last four are for features of their names."""
+    """What an engine's step() returns beside the tensors that export() gives. The last four are for features of
+    their names."""
     loss: float                   # of the global batch before the update; equal on all ranks
     tokens: int                   # N
     lr: typing.Optional[list] = None               # real families: of the default group, then of param_groups

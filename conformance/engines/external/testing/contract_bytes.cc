@@ -85,11 +85,9 @@ void WriteCaseFolder(const std::filesystem::path& json, const std::filesystem::p
   } else {
     data.real_state = contract::MakeInitialRealState(spec.model, spec.config, spec.seed);
   }
-  data.batches = contract::MakeBatches(contract::ReadTokenSource(text), spec.model,
-                                       {.seed = spec.seed,
-                                        .first_step = spec.first_step,
-                                        .steps = spec.steps,
-                                        .batch = spec.config.train_batch_size});
+  data.batches = contract::MakeBatches(
+      contract::ReadTokenSource(text), spec.model,
+      {.seed = spec.seed, .first_step = spec.first_step, .steps = spec.steps, .batch = spec.config.train_batch_size});
   std::filesystem::create_directories(dir);
   contract::WriteCase(dir, data);
 }
