@@ -121,6 +121,7 @@ int Run(const Options& options) {
     const auto candidate = DescribeCandidate(options.engine, show);
     complete = candidate && CheckSteps(options, *candidate, folder.path(), interrupt.token(), show);
   } catch (const contract::Error&) {
+    if (const auto code = interrupt.exit_code()) return *code;  // a reference that was ended on the way, say
     folder.Discard();
     throw;
   }
