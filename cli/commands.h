@@ -14,6 +14,7 @@ Command AddVerify(CLI::App& app);
 Command AddMerge(CLI::App& app);
 Command AddRun(CLI::App& app);
 Command AddDoctor(CLI::App& app);
+Command AddEngine(CLI::App& app);
 
 // Ends the help of every command.
 inline constexpr const char* kExitCodes =

@@ -64,6 +64,7 @@ int Main(int argc, char** argv) {
   commands["merge"] = plumbline::cli::AddMerge(app);
   commands["run"] = plumbline::cli::AddRun(app);
   commands["doctor"] = plumbline::cli::AddDoctor(app);
+  commands["engine"] = plumbline::cli::AddEngine(app);
   if (const auto missing = MissingValue(app, argc, argv)) return ReportError(*missing, ExitCode::kUsage);
   try {
     app.parse(argc, argv);

@@ -118,7 +118,8 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::RequiredError*>(&error)) {
     if (app.get_subcommands().empty() && !app.remaining().empty()) return Unexpected(app);
     if (app.get_subcommands().empty()) return "no command; allowed: " + Joined(Commands(app));
-    return "no " + sentence.substr(0, sentence.find(' ')) + " are named" + SeeHelp(app);
+    const std::string name = sentence.substr(0, sentence.find(' '));
+    return "no " + name + (name.ends_with('s') ? " are" : " is") + " named" + SeeHelp(app);
   }
   constexpr std::string_view kExcludes = " excludes ";
   if (const size_t at = sentence.find(kExcludes); at != std::string::npos) {

@@ -125,10 +125,13 @@ class Names(Case):
                          'verify takes no "exact/sgd"; `plumbline verify --help` shows what is allowed')
 
     def test_of_commands(self):
-        self.assertEqual(self.refusal(), "no command; allowed: verify, merge, run, doctor")
+        self.assertEqual(self.refusal(), "no command; allowed: verify, merge, run, doctor, engine")
         self.assertEqual(self.refusal("verfy"), "verfy is unknown; did you mean verify?")
-        self.assertEqual(self.refusal("xyzzy"), "unknown command xyzzy; allowed: verify, merge, run, doctor")
+        self.assertEqual(self.refusal("xyzzy"), "unknown command xyzzy; allowed: verify, merge, run, doctor, engine")
         self.assertEqual(self.refusal("merge"), "no records are named; `plumbline merge --help` shows what is allowed")
+        self.assertEqual(self.refusal("engine"), "no action is named; `plumbline engine --help` shows what is allowed")
+        self.assertEqual(self.refusal("engine", "check"), "no engine is named; `plumbline engine --help` shows what is allowed")
+        self.assertEqual(self.refusal("engine", "chek", "x"), 'engine does not know "chek"; allowed: check')
 
 
 class Combinations(Case):

@@ -19,6 +19,7 @@
 #include "cli/programs.h"
 #include "cli/progress_line.h"
 #include "cli/result_folder.h"
+#include "cli/shell_words.h"
 #include "cli/standard_output.h"
 #include "cli/verify_options.h"
 #include "cli/verify_table.h"
@@ -33,17 +34,6 @@ namespace plumbline::cli {
 namespace {
 
 using contract::ErrorCode;
-
-// A word as a shell takes it back.
-std::string Quoted(const std::string& word) {
-  const bool plain =
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+,:@") ==
-      std::string::npos;
-  if (plain && !word.empty()) return word;
-  std::string quoted = "'";
-  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 // A line with what every reproduction needs: the text and the engine.
 std::string LineWith(const VerifyOptions& options, const std::string& selection) {
