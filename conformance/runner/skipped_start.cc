@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "conformance/contract/case_file.h"
 #include "conformance/oracle/update_formula.h"
@@ -67,14 +69,47 @@ std::vector<float>* MasterOf(const Problem& problem, RealStart& start, std::stri
 
 constexpr const char* kLastNorm = "norm.weight";
 
-// Two channels of the embedding are large, so that after the last norm's division both have one sign in every row. The
-// norm's weight of the second passes on, and by it the head gives all probability to token 0. The weight of the first
-// is 0: it takes part in no logit, and no gradient goes on through it, so that the head may hold anything there. With
-// +-kLarge the gradient at the norm's output in that channel is 2 kLarge (p - y) of token 0, in one row a number of
-// fp32, divided by the number of tokens or not. Its sum over the rows with another label, times the channel's value,
-// is the gradient of the norm's weight: more than fp32 holds, with one sign.
-SkippedStart StartWithInf(const Problem& problem, RealStart start) {
-  constexpr float kChannel = 4, kLogit = 30, kLarge = 1.6e38f;
+// The label with the least weight in the loss of the first step, and the share of the others.
+struct RareLabel {
+  int32_t token = 0;
+  double others = 0;
+};
+
+RareLabel RarestLabel(const contract::Batches& batches, int64_t vocab) {
+  std::vector<int64_t> weights(static_cast<size_t>(vocab));
+  int64_t sum = 0;
+  for (int64_t i = batches.Index(batches.first_step, 0, 0); i < batches.Index(batches.first_step + 1, 0, 0); ++i) {
+    const auto place = static_cast<size_t>(i);
+    weights[static_cast<size_t>(batches.labels[place])] += batches.loss_weights[place];
+    sum += batches.loss_weights[place];
+  }
+  const auto rarest = std::min_element(weights.begin(), weights.end());
+  return {static_cast<int32_t>(rarest - weights.begin()), 1 - static_cast<double>(*rarest) / static_cast<double>(sum)};
+}
+
+// Two channels of the embedding are so large that the last norm sees nothing else: after its division both are
+// NormedChannel() in every row. The norm's weight of the second passes on, and by it the head gives all probability to
+// one token. The weight of the first is 0: it takes part in no logit, and no gradient goes on through it, so that the
+// head may hold anything there. With +-kLarge the gradient at the norm's output in that channel is 2 kLarge (p - y) of
+// the token, in one row a number of fp32, divided by the number of tokens or not. Its sum over the rows with another
+// label, times the channel's value, is the gradient of the norm's weight: more than fp32 holds, with one sign.
+constexpr float kChannel = 1024, kLogit = 30, kLarge = 1.6e38f;
+
+// (c - mean) / deviation of two channels c among d, or c / root of the mean square.
+double NormedChannel(const contract::ModelSpec& model) {
+  const auto width = static_cast<double>(model.real().width);
+  return std::sqrt(model.kind() == contract::Family::kGpt2 ? (width - 2) / 2 : width / 2);
+}
+
+// By a fifth at least. With dropout some rows lack one of the channels.
+bool Overflows(const contract::ModelSpec& model, double share) {
+  constexpr double kMargin = 1.2;
+  const double kept = 1 - model.real().dropout;
+  return 2 * double{kLarge} * share * kept * kept * NormedChannel(model) >
+         kMargin * static_cast<double>(std::numeric_limits<float>::max());
+}
+
+SkippedStart StartWithInf(const Problem& problem, RealStart start, int32_t token) {
   const int64_t width = problem.model.real().width;
   const auto set_rows = [&](std::vector<float>& values, float first, float second) {
     for (size_t i = 0; i < values.size(); i += static_cast<size_t>(width)) {
@@ -87,17 +122,18 @@ SkippedStart StartWithInf(const Problem& problem, RealStart start) {
   if (std::vector<float>* bias = MasterOf(problem, start, "norm.bias")) set_rows(*bias, 0, 0);
   std::vector<float>& head = *MasterOf(problem, start, "head.weight");
   set_rows(head, -kLarge, 0);
-  head[0] = kLarge;
-  head[1] = kLogit;
+  head[static_cast<size_t>(token * width)] = kLarge;
+  head[static_cast<size_t>(token * width + 1)] = kLogit;
   return {"inf", UntiedModel(problem.model), std::make_shared<const RealStart>(std::move(start))};
 }
 
-bool HasStartWithInf(const Problem& problem) {
+bool HasStartWithInf(const Problem& problem, double share) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(problem.model);
   const bool trains_norm = std::any_of(parameters.begin(), parameters.end(), [](const auto& parameter) {
     return parameter.name == kLastNorm && !parameter.frozen;
   });
-  return trains_norm && (!problem.model.has_tied_head() || IsExempt(problem.plain, GroupOf(problem.plain, kLastNorm)));
+  return trains_norm && Overflows(problem.model, share) &&
+         (!problem.model.has_tied_head() || IsExempt(problem.plain, GroupOf(problem.plain, kLastNorm)));
 }
 
 }  // namespace
@@ -130,7 +166,8 @@ std::vector<SkippedStart> MakeSkippedStarts(const Problem& problem, uint64_t see
       contract::MakeBatches(source, problem.model, {seed, step, 2, problem.plain.train_batch_size});
   const RealStart untied{UntiedState(problem, before.state), before.num_updates, before.norm_history};
   std::vector<SkippedStart> starts = {StartWithNan(problem, untied, batches)};
-  if (HasStartWithInf(problem)) starts.push_back(StartWithInf(problem, untied));
+  const RareLabel rare = RarestLabel(batches, problem.model.real().vocab);
+  if (HasStartWithInf(problem, rare.others)) starts.push_back(StartWithInf(problem, untied, rare.token));
   return starts;
 }
 

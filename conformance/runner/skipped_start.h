@@ -46,7 +46,8 @@ bool CountsUpdates(const contract::RunConfig& config);
 // loss whatever the loss weights, one of those in the fewest other samples, so that few ranks see it. No step follows
 // where an update needs the norm of weights, which has no value then: with LAMB and clipping by units. "inf" is there
 // where the last norm is exempt from clipping, so that only what is exempt is not finite, or the head has its own
-// weights anyway, else, for the sake of time, only "nan".
+// weights anyway, else, for the sake of time, only "nan"; nor in a model so narrow, or a batch with so few labels, that
+// nothing overflows.
 std::vector<SkippedStart> MakeSkippedStarts(const Problem& problem, uint64_t seed, const contract::TokenSource& source,
                                             const RealStart& before, int64_t step);
 

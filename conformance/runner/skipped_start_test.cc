@@ -145,6 +145,24 @@ TEST(MakeSkippedStarts, OverflowWhereTheNormIsExemptOrTheHeadIsNotTied) {
   }
 }
 
+TEST(MakeSkippedStarts, DoNotOverflowInModelsThatAreTooNarrowOrHaveTooFewLabels) {
+  Problem problem = ProblemNamed("untied-sgd");
+  const auto overflows = [&](int64_t width, int64_t vocab, double dropout) {
+    contract::Gpt2Spec& model = problem.model.gpt2();
+    model.width = width;
+    model.heads = 1;
+    model.vocab = vocab;
+    model.dropout = dropout;
+    return StartNamed(problem, 3, "inf").has_value();
+  };
+  EXPECT_TRUE(overflows(8, 67, 0));
+  EXPECT_FALSE(overflows(4, 67, 0));
+  EXPECT_FALSE(overflows(2, 67, 0));
+  EXPECT_FALSE(overflows(8, 67, 0.5));
+  EXPECT_FALSE(overflows(8, 2, 0));
+  EXPECT_TRUE(overflows(64, 2, 0));
+}
+
 TEST(UntiedState, PutsACopyOfTheEmbeddingWhereTheModelHasItsHead) {
   for (const char* name : {"tied-adamw", "frozen-momentum", "frozen-adamw"}) {
     const Problem problem = ProblemNamed(name);
