@@ -122,10 +122,13 @@ class Cases(InFolder):
     def test_reads_the_state_of_a_run_that_has_begun(self):
         path = self.case_dir(example_cases.LLAMA)
         tensors, metadata = kit.read_tensor_file(path / "state.safetensors")
-        metadata |= {"updates": "6", "norm_count": "5", "norm_mean": "0.1", "norm_variance": "1e-17"}
+        metadata |= {"updates": "6", "norm_count": "5", "norm_mean": "0.1", "norm_variance": "1e-17",
+                     "loss_scale": "4096", "loss_scale_steps": "9", "loss_scale_last_overflow": "-1",
+                     "loss_scale_hysteresis": "2"}
         kit.write_tensor_file(path / "state.safetensors", tensors, metadata)
         case = kit.read_case(path)
         self.assertEqual((case.updates, case.norm_history, list(case.state)), (6, (5, 0.1, 1e-17), ["moment"]))
+        self.assertEqual(case.loss_scaler, (4096, 9, -1, 2))
         for optimizer, kinds in (("AdamW", ["moment", "second_moment"]), ("Adam", ["moment", "second_moment"]),
                                  ("Lion", ["moment"]), ("Lamb", ["moment", "second_moment"]), ("SGD", [])):
             spec = {**example_cases.LLAMA, "config": {"train_batch_size": 4, "optimizer": {"type": optimizer}}}
@@ -195,8 +198,8 @@ class Pretender(kit.Engine):
         self.rng = numpy.random.default_rng(batch.step)
         real = {} if self.case.is_exact else {
             "lr": [0.1] *
-            (1 + len(self.case.config.groups)), "gradient_norm": numpy.nan, "skipped": False, "norm_history": (3, 0.1,
-                                                                                                               1e-17)
+            (1 + len(self.case.config.groups)), "gradient_norm": numpy.nan, "skipped": False,
+            "norm_history": (3, 0.1, 1e-17), "loss_scaler": (2048, 9, 7, 1)
         }
         return kit.StepResult(loss=numpy.float32(12), tokens=self.case.tokens_of(batch.step), **real)
 
@@ -236,11 +239,12 @@ def description_of(spec):
         "pretender",
         "1",
         families=[spec["family"]],
-        dtypes=["fp32", "bf16"],
+        dtypes=["fp32", "bf16", "fp16"],
         optimizers=[spec["config"]["optimizer"]["type"]],
         zero_stages=[0, 1, 2, 3],
         max_data_degree=16,
-        features=["accumulation", "dropout", "dump", "grouped_heads", "norm_history", "unequal_lengths"])
+        features=["accumulation", "dropout", "dump", "grouped_heads", "loss_scaler", "norm_history",
+                  "unequal_lengths"])
 
 
 class Traces(InFolder):

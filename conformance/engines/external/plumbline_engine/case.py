@@ -93,6 +93,9 @@ class Case:
         self.updates = int(metadata.get("updates", metadata["step"]))  # t of the next update is this plus 1
         self.norm_history = ((int(metadata["norm_count"]), float(metadata["norm_mean"]),
                               float(metadata["norm_variance"])) if self.config.clips == "history" else None)
+        self.loss_scaler = ((float(metadata["loss_scale"]), int(metadata["loss_scale_steps"]),
+                             int(metadata["loss_scale_last_overflow"]), int(metadata["loss_scale_hysteresis"]))
+                            if self.config.has_loss_scaler else None)
 
     def _read_batches(self):
         file = "batches.safetensors"

@@ -14,9 +14,11 @@ SCHEDULE_KEYS = {
 # The table "Supported" of docs/config.md; a test compares. A key of an object has its name before it.
 KNOWN_KEYS = {
     *("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "bf16.enabled",
-      "fp16", "fp16.enabled", "fp16.loss_scale", "fp64", "fp64.enabled", "zero_optimization", "optimizer",
+      "fp16", "fp64", "fp64.enabled", "zero_optimization", "optimizer",
       "optimizer.type", "optimizer.params", "param_groups", "scheduler", "scheduler.type", "scheduler.params",
       "gradient_clipping", "adaptive_clipping", "mesh", "mesh.data"),
+    *("fp16." + key for key in ("enabled", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
+                                "consecutive_hysteresis", "min_loss_scale")),
     *("zero_optimization." + key
       for key in ("stage", "reduce_bucket_size", "overlap_comm", "stage3_prefetch_bucket_size",
                   "stage3_param_persistence_threshold", "stage3_max_live_parameters")),
@@ -55,6 +57,7 @@ class Config:
         enabled = [dtype for dtype in ("bf16", "fp16", "fp64") if raw.get(dtype, {}).get("enabled", False)]
         self.storage = enabled[0] if enabled else "fp32"
         self.loss_scale = raw.get("fp16", {}).get("loss_scale", 0) if self.storage == "fp16" else 1
+        self.has_loss_scaler = self.storage == "fp16" and self.loss_scale == 0  # a dynamic scale
         self.stage = zero.get("stage", 0)
         self.reduce_bucket_size = zero.get("reduce_bucket_size", 500_000_000)
         self.optimizer, self.optimizer_params = optimizer["type"], optimizer.get("params", {})

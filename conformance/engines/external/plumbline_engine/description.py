@@ -3,8 +3,8 @@
 
 The harness declines such a case without a start; an engine that is started for it anyway must say `unsupported` too.
 """
-FEATURES = ("accumulation", "certificate", "deterministic", "dropout", "dump", "grouped_heads", "ledger", "memory",
-            "norm_history", "perturbation", "save", "unequal_lengths", "unit_clipping")
+FEATURES = ("accumulation", "certificate", "deterministic", "dropout", "dump", "grouped_heads", "ledger", "loss_scaler",
+            "memory", "norm_history", "perturbation", "save", "unequal_lengths", "unit_clipping")
 ALLOWED = {
     "families": ("exact", "gpt2", "llama"), "dtypes": ("fp64", "fp32", "bf16", "fp16"),
     "optimizers": ("ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"),
@@ -41,7 +41,8 @@ def declined(description, case):
         return "zero_optimization.stage is %d" % config.stage
     needs = {"dropout": case.has_dropout, "grouped_heads": model.get("kv_heads", model["heads"]) != model["heads"],
              "accumulation": config.accumulation > 1, "unit_clipping": config.clips == "unit",
-             "norm_history": config.clips == "history", "unequal_lengths": model.get("unequal_lengths", False),
+             "norm_history": config.clips == "history", "loss_scaler": config.has_loss_scaler,
+             "unequal_lengths": model.get("unequal_lengths", False),
              "save": bool(case.save_steps) or case.resume, "perturbation": case.perturbation is not None,
              "dump": bool(case.dump_steps)}
     missing = [feature for feature, is_needed in needs.items() if is_needed and feature not in description["features"]]

@@ -11,7 +11,7 @@ PHASES = ("forward", "backward", "reduce", "step")
 
 
 class StepResult(typing.NamedTuple):
-    """What an engine's step() returns beside the tensors that export() gives. The last four are for features of
+    """What an engine's step() returns beside the tensors that export() gives. The last five are for features of
     their names."""
     loss: float                   # of the global batch before the update; equal on all ranks
     tokens: int                   # N
@@ -19,6 +19,7 @@ class StepResult(typing.NamedTuple):
     gradient_norm: typing.Optional[float] = None   # real families: before clipping
     skipped: typing.Optional[bool] = None          # real families
     norm_history: typing.Optional[tuple] = None    # clipping by history: n, mean, variance after the step
+    loss_scaler: typing.Optional[tuple] = None     # dynamic scale: scale, steps, last overflow, hysteresis after it
     comm: typing.Optional[dict] = None             # {kind: [calls, bytes]}
     comm_sequence: typing.Optional[int] = None
     memory_peak_bytes: typing.Optional[dict] = None
@@ -47,6 +48,9 @@ def _fields(case, result):
         if case.config.clips == "history":
             n, mean, variance = result.norm_history
             fields["norm_history"] = [int(n), float(mean), float(variance)]
+        if case.config.has_loss_scaler:
+            scale, *counts = result.loss_scaler
+            fields["loss_scaler"] = [float(scale), *(int(count) for count in counts)]
     if result.comm is not None:
         fields["comm"], fields["comm_sequence"] = result.comm, "%016x" % result.comm_sequence
     if result.memory_peak_bytes is not None:

@@ -32,6 +32,7 @@ LLAMA = {
         "unequal_lengths": True
     }, "config": {
         "train_batch_size": 4, "optimizer": {"type": "SGD", "params": {"momentum": 0.9}},
+        "fp16": {"enabled": True, "loss_scale_window": 5},
         "adaptive_clipping": {"type": "history", "warmup_steps": 3}
     }, "seed": 9, "steps": 2, "timeout_s": 60, "dump_steps": [1]
 }
