@@ -18,7 +18,7 @@ MADE = re.compile(r'\{"([a-z]+)",\s*(?:reports::)?(?:CheckOutcome::k\w+|outcome)
                   r'|constexpr const char\* kName = "([a-z]+)"'
                   r'|[Ff]indings_?(?: findings)?\("([a-z]+)", '  # the collector of the update check
                   r'|AddName\(record\.caught_by, "([a-z]+)"\)')
-LISTS = {"judge.cc": r'for \(const char\* name : \{(.*?)\}\)', "guard.cc": r'Demand\(("[a-z]+")'}
+LISTS = {"judge.cc": r'for \(const char\* name :\s+\{(.*?)\}\)', "guard.cc": r'Demand\(("[a-z]+")'}
 
 
 def made():

@@ -45,6 +45,7 @@ std::vector<DefectLayout> Gpt2Layouts() {
       {"unit-nesterov", "4", "2", "3", "at", "on", "fp32"},
       {"history-lion", "2", "3", "4", "at", "on", "fp32"},
       {"tied-lamb", "8", "3tight", "3", "above", "on", "fp32"},
+      {"cycled-adamw", "4", "1", "3", "at", "on", "fp16"},
   };
 }
 
@@ -55,6 +56,7 @@ std::vector<DefectLayout> LlamaLayouts() {
       {"frozen-nesterov", "4", "3", "3", "at", "on", "fp32"},
       {"grouped-adamw", "1", "3tight", "4", "below", "on", "bf16"},
       {"shared-sgd", "2", "0", "3", "at", "on", "bf16"},
+      {"shared-sgd", "2", "3", "3", "at", "off", "fp16"},
   };
 }
 

@@ -32,6 +32,8 @@ Problem MakeProblem(const std::string& name, const contract::ExactSpec& model, O
   problem.plain.train_batch_size = batch;
   problem.plain.micro_batch_size = batch;
   problem.plain.optimizer = optimizer;
+  // So large that gradients accumulated in fp16 overflow, and all else does not.
+  problem.fp16_loss_scale = model.weight_bound == 1 ? 256 : 64;
   return problem;
 }
 
@@ -64,7 +66,7 @@ CaseList ExactCases(Tier tier) {
   std::vector<Problem> problems = Problems();
   for (Problem& problem : problems) problem.steps = SizesOf(tier).exact_steps;
   std::vector<LayoutScale> scales;
-  for (const Problem& problem : problems) scales.push_back(ScaleOf(problem.model, "mlp.up", "attn.q"));
+  for (const Problem& problem : problems) scales.push_back(ScaleOf(problem, "mlp.up", "attn.q"));
   return CoverLayouts(std::move(problems), scales, SizesOf(tier).exact_strength, DefectLayouts("exact"),
                       SizesOf(tier).exact_layouts);
 }

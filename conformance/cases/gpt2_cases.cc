@@ -42,6 +42,7 @@ Problem TiedAdamW() {
   problem.plain.schedule.warmup_max_lr = 0.01;
   problem.plain.schedule.warmup_num_steps = 6;
   problem.plain.schedule.linear = true;
+  problem.fp16_dynamic = {16, 5, 2, false, 1};
   return problem;
 }
 
@@ -51,7 +52,9 @@ Problem UntiedSgd() {
   contract::Gpt2Spec model = Model({2, 25, 25, 7, 23, 67});
   model.tied_head = false;
   model.unused = true;
-  return RealProblem("untied-sgd", model, OptimizerKind::kSgd, 0.3);
+  Problem problem = RealProblem("untied-sgd", model, OptimizerKind::kSgd, 0.3);
+  problem.fp16_loss_scale = 2048;
+  return problem;
 }
 
 // Frozen parameters of both kinds, one of which has one element more than memory is aligned to; momentum, and decay
@@ -73,6 +76,7 @@ Problem FrozenMomentum() {
   problem.plain.schedule.warmup_max_lr = 0.2;
   problem.plain.schedule.warmup_num_steps = 1;
   problem.plain.schedule.total_num_steps = 15;
+  problem.fp16_dynamic = {10, 7, 1, false, 256};
   return problem;
 }
 
@@ -98,6 +102,7 @@ Problem FrozenAdamW() {
   problem.plain.schedule.total_num_steps = 16;
   problem.plain.schedule.warmup_min_ratio = 0.1;
   problem.plain.schedule.cos_min_ratio = 0.2;
+  problem.fp16_dynamic = {16, 6, 3, true, 1};
   return problem;
 }
 
@@ -122,6 +127,7 @@ Problem CycledAdamW() {
   cycle.decay_lr_rate = 0.5;
   cycle.min_momentum = 0.6;
   cycle.max_momentum = 0.75;
+  problem.fp16_dynamic = {16, 5, 2, false, 512};
   return problem;
 }
 
@@ -147,6 +153,7 @@ Problem CoupledAdam() {
   cycle.decay_lr_rate = 0.5;
   cycle.moves_momentum = false;
   problem.is_about_updates = true;
+  problem.fp16_loss_scale = 4096;
   return problem;
 }
 
@@ -167,6 +174,7 @@ Problem UnitNesterov() {
   problem.plain.adaptive_clipping.ratio = 0.1;
   problem.plain.adaptive_clipping.eps = 0.1;
   problem.is_about_updates = true;
+  problem.fp16_dynamic = {12, 8, 2, true, 4};
   return problem;
 }
 
@@ -184,6 +192,7 @@ Problem HistoryLion() {
   problem.plain.adaptive_clipping.decay = 0.7;
   problem.plain.adaptive_clipping.warmup_steps = 3;
   problem.is_about_updates = true;
+  problem.fp16_dynamic = {32, 5, 2, false, 1};
   return problem;
 }
 
@@ -201,6 +210,7 @@ Problem TiedLamb() {
   problem.plain.groups = {{"*.bias", 0.03, 0.0}};
   problem.plain.gradient_clipping = 1.1;
   problem.is_about_updates = true;
+  problem.fp16_loss_scale = 1024;
   return problem;
 }
 
@@ -211,8 +221,9 @@ CaseList Gpt2Cases(Tier tier) {
                                    CoupledAdam(), UnitNesterov(), HistoryLion(),    TiedLamb()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
-    scales.push_back(ScaleOf(problem.model, "mlp.up.weight", "attn.out.weight"));
-    scales.back().fp32_alone = TriesInFp32Alone(tier, problem);
+    scales.push_back(ScaleOf(problem, "mlp.up.weight", "attn.out.weight"));
+    scales.back().has_bf16 = TriesIn(tier, problem, "bf16");
+    scales.back().has_fp16 = TriesIn(tier, problem, "fp16");
   }
   return CoverLayouts(std::move(problems), scales, SizesOf(tier).gpt2_strength, DefectLayouts("gpt2"),
                       SizesOf(tier).gpt2_layouts);

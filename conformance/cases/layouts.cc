@@ -110,19 +110,13 @@ LayoutAxis OverlapAxis() {
            {"off", "serial", [](RunConfig& config, const LayoutScale&) { config.overlap_comm = false; }}}};
 }
 
-// With the loss scale that goes with the type.
-void StoreIn(DType storage, int64_t fp16_loss_scale, RunConfig& config) {
-  config.storage = storage;
-  config.loss_scale = storage == DType::kF16 ? fp16_loss_scale : 1;
-}
-
+// The loss scale that goes with the type is the problem's.
 LayoutAxis StorageAxis() {
   LayoutAxis axis{"storage", {}};
   for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
     const std::string value(contract::StorageName(storage));
-    axis.settings.push_back({value, value, [storage](RunConfig& config, const LayoutScale& scale) {
-                               StoreIn(storage, scale.fp16_loss_scale, config);
-                             }});
+    axis.settings.push_back(
+        {value, value, [storage](RunConfig& config, const LayoutScale&) { config.storage = storage; }});
   }
   return axis;
 }
@@ -144,15 +138,12 @@ std::vector<Constraint> Constraints() {
            }},
           {"the problem's bounds leave the integers that fp16 holds",
            [](const RunConfig& config, const LayoutScale& scale) {
-             return config.storage != DType::kF16 || !scale.has_fp16 || scale.fp16_loss_scale > 0;
+             return config.storage != DType::kF16 || scale.fits_fp16;
            }},
-          {"real families have no fp16 yet",
+          {"the tier tries each 16-bit type on few problems",
            [](const RunConfig& config, const LayoutScale& scale) {
-             return config.storage != DType::kF16 || scale.has_fp16;
-           }},
-          {"tier smoke tries in bf16 only problems on which defects are tried in it",
-           [](const RunConfig& config, const LayoutScale& scale) {
-             return config.storage == DType::kF32 || !scale.fp32_alone;
+             return (config.storage != DType::kBF16 || scale.has_bf16) &&
+                    (config.storage != DType::kF16 || scale.has_fp16);
            }},
           {"data times accumulation does not divide the batch", [](const RunConfig& config, const LayoutScale&) {
              return config.train_batch_size % (config.data_degree * config.accumulation_steps) == 0;
@@ -181,6 +172,7 @@ class Layouts {
   RunConfig ConfigOf(const Row& row) const {
     RunConfig config = ProblemOf(row).plain;
     for (size_t i = 0; i < layouts_.size(); ++i) SettingOf(row, i).apply(config, ScaleOf(row));
+    StoreIn(config.storage, ProblemOf(row), config);
     return config;
   }
 
@@ -267,31 +259,33 @@ CaseList CoverLayouts(std::vector<Problem> problems, const std::vector<LayoutSca
   return list;
 }
 
-bool FitsBf16(const contract::ModelSpec& model) { return !model.is_exact() || model.exact().weight_bound == 1; }
+bool Fits(const Problem& problem, DType storage) {
+  constexpr int64_t kLargestFp16Bound = 5;
+  if (!problem.model.is_exact()) return true;
+  const int64_t bound = problem.model.exact().weight_bound;
+  if (storage == DType::kBF16) return bound == 1;
+  return storage != DType::kF16 || bound <= kLargestFp16Bound;
+}
 
-int64_t Fp16LossScale(const contract::ModelSpec& model) {
-  if (!model.is_exact()) return 0;
-  constexpr int64_t kLargestBound = 5;
-  const int64_t bound = model.exact().weight_bound;
-  if (bound == 1) return 256;
-  return bound <= kLargestBound ? 64 : 0;
+void StoreIn(DType storage, const Problem& problem, RunConfig& config) {
+  config.storage = storage;
+  config.loss_scale = storage == DType::kF16 ? problem.fp16_loss_scale : 1;
+  config.dynamic_loss_scale =
+      contract::HasDynamicLossScale(config) ? problem.fp16_dynamic : contract::DynamicLossScale{};
 }
 
 std::optional<RunConfig> PlainIn(const Problem& problem, DType storage) {
-  const int64_t fp16_loss_scale = Fp16LossScale(problem.model);
-  if (storage == DType::kBF16 && !FitsBf16(problem.model)) return std::nullopt;
-  if (storage == DType::kF16 && fp16_loss_scale == 0) return std::nullopt;
+  if (!Fits(problem, storage)) return std::nullopt;
   RunConfig config = problem.plain;
-  StoreIn(storage, fp16_loss_scale, config);
+  StoreIn(storage, problem, config);
   return config;
 }
 
-LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection) {
+LayoutScale ScaleOf(const Problem& problem, const std::string& largest, const std::string& projection) {
   LayoutScale scale;
-  scale.fits_bf16 = FitsBf16(model);
-  scale.has_fp16 = model.is_exact();
-  scale.fp16_loss_scale = Fp16LossScale(model);
-  for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {
+  scale.fits_bf16 = Fits(problem, DType::kBF16);
+  scale.fits_fp16 = Fits(problem, DType::kF16);
+  for (const contract::ParameterSpec& parameter : contract::Parameters(problem.model)) {
     if (!parameter.frozen) scale.trained_elems += parameter.numel();
     if (parameter.name.starts_with("layers.0.")) scale.layer_elems += parameter.numel();
     if (parameter.name == "layers.0." + largest) scale.bucket_elems = parameter.numel();

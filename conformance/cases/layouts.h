@@ -20,21 +20,22 @@ struct LayoutScale {
   int64_t trained_elems = 0;     // all that are not frozen: one bucket, exactly full
   int64_t embedding_elems = 0;   // the tied weight, which stays over a step where the limit allows it
   bool fits_bf16 = true;
-  bool has_fp16 = true;         // false: the family is not built in it yet
-  bool fp32_alone = false;      // the tier tries the problem in no other type
-  int64_t fp16_loss_scale = 0;  // 0: fp16 does not fit
+  bool fits_fp16 = true;
+  bool has_bf16 = true;  // false: the tier tries the problem in other types
+  bool has_fp16 = true;
 };
 
-// Whether the bounds leave values that bf16 holds (docs/exact-mode.md, "Parameters"). Real families always fit.
-bool FitsBf16(const contract::ModelSpec& model);
-// The loss scale of fp16: so large that gradients accumulated in fp16 overflow, and all else does not. 0: does not fit.
-int64_t Fp16LossScale(const contract::ModelSpec& model);
+// Whether the bounds leave values that the type holds (docs/exact-mode.md, "Parameters"). Real families always fit.
+bool Fits(const Problem& problem, contract::DType storage);
+
+// Sets the type, and of fp16 the loss scale that goes with the problem.
+void StoreIn(contract::DType storage, const Problem& problem, contract::RunConfig& config);
 
 // The plain layout in this storage type, with its loss scale; nothing where it does not fit.
 std::optional<contract::RunConfig> PlainIn(const Problem& problem, contract::DType storage);
 
 // `largest` and `projection` name parameters of layer 0.
-LayoutScale ScaleOf(const contract::ModelSpec& model, const std::string& largest, const std::string& projection);
+LayoutScale ScaleOf(const Problem& problem, const std::string& largest, const std::string& projection);
 
 // All valid tuples of `strength` axis values occur, after the layouts that are `given` by the values of all axes
 // ("problem" is the first of them). Ids are FAMILY/PROBLEM/LAYOUT. What cannot be combined is declared with its reason

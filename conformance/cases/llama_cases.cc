@@ -50,6 +50,7 @@ Problem GroupedAdamW() {
   problem.plain.schedule.total_num_steps = 6;
   problem.plain.schedule.linear = true;
   problem.plain.schedule.cos_min_ratio = 0.6;
+  problem.fp16_dynamic = {16, 5, 2, false, 1};
   return problem;
 }
 
@@ -59,7 +60,9 @@ Problem SharedSgd() {
   LlamaSpec model = Model({1, 30, 5, 1, 9, 37, 43});
   model.unused = true;
   model.frozen = {"head.weight"};
-  return RealProblem("shared-sgd", model, OptimizerKind::kSgd, 0.3);
+  Problem problem = RealProblem("shared-sgd", model, OptimizerKind::kSgd, 0.3);
+  problem.fp16_dynamic = {16, 6, 2, true, 1};
+  return problem;
 }
 
 // A key for each head, frozen parameters of all kinds, samples of unequal lengths without dropout (so that samples may
@@ -91,6 +94,7 @@ Problem FrozenNesterov() {
   cycle.decay_lr_rate = 0.5;
   cycle.min_momentum = 0.5;
   cycle.max_momentum = 0.7;
+  problem.fp16_loss_scale = 2048;
   return problem;
 }
 
@@ -100,8 +104,9 @@ CaseList LlamaCases(Tier tier) {
   std::vector<Problem> problems = {GroupedAdamW(), SharedSgd(), FrozenNesterov()};
   std::vector<LayoutScale> scales;
   for (const Problem& problem : problems) {
-    scales.push_back(ScaleOf(problem.model, "mlp.down.weight", "attn.out.weight"));
-    scales.back().fp32_alone = TriesInFp32Alone(tier, problem);
+    scales.push_back(ScaleOf(problem, "mlp.down.weight", "attn.out.weight"));
+    scales.back().has_bf16 = TriesIn(tier, problem, "bf16");
+    scales.back().has_fp16 = TriesIn(tier, problem, "fp16");
   }
   return CoverLayouts(std::move(problems), scales, SizesOf(tier).llama_strength, DefectLayouts("llama"));
 }

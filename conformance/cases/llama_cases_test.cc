@@ -44,7 +44,7 @@ TEST(LlamaCases, HaveEachDegreeStageAndStorageInEveryTierAndEachPairInTheFullOne
   }
   EXPECT_EQ(degrees, (std::set<int64_t>{1, 2, 3, 4, 8}));
   EXPECT_EQ(stages, (std::set<int64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(storages.size(), 2u);
+  EXPECT_EQ(storages.size(), 3u);
   std::set<std::pair<int64_t, int64_t>> pairs;
   for (const CaseSpec& spec : LlamaCases(Tier::kFull).cases) {
     pairs.insert({spec.config.data_degree, spec.config.zero_stage});

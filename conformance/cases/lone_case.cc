@@ -110,6 +110,7 @@ Problem ProblemOf(const contract::Case& spec, const std::string& name) {
   plain.data_degree = none.data_degree;
   plain.storage = none.storage;
   plain.loss_scale = none.loss_scale;
+  plain.dynamic_loss_scale = none.dynamic_loss_scale;
   plain.zero_stage = none.zero_stage;
   plain.reduce_bucket_elems = none.reduce_bucket_elems;
   plain.overlap_comm = none.overlap_comm;
@@ -117,6 +118,8 @@ Problem ProblemOf(const contract::Case& spec, const std::string& name) {
   plain.persistence_threshold_elems = none.persistence_threshold_elems;
   plain.max_live_elems = none.max_live_elems;
   plain.hints = none.hints;
+  problem.fp16_loss_scale = spec.config.loss_scale;  // of other types it says nothing
+  problem.fp16_dynamic = spec.config.dynamic_loss_scale;
   return problem;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "conformance/cases/layouts.h"
+
 namespace plumbline::conformance {
 namespace {
 
@@ -32,13 +34,17 @@ std::string& AxisOf(CaseSpec& spec, const std::string& name) {
   return std::find_if(spec.axes.begin(), spec.axes.end(), [&](const auto& axis) { return axis.first == name; })->second;
 }
 
+const Problem& ProblemOf(const CaseList& list, const CaseSpec& spec) {
+  return list.problems[static_cast<size_t>(spec.problem)];
+}
+
 // The layout's name ends with the storage.
-CaseSpec InFp32(CaseSpec spec) {
+CaseSpec InFp32(CaseSpec spec, const Problem& problem) {
   constexpr std::string_view kName = "fp32";
   std::string& storage = AxisOf(spec, "storage");
   spec.id.replace(spec.id.size() - storage.size(), storage.size(), kName);
   storage = kName;
-  spec.config.storage = DType::kF32;
+  StoreIn(DType::kF32, problem, spec.config);
   return spec;
 }
 
@@ -60,7 +66,7 @@ std::vector<CaseSpec> LayoutsOf(const CaseList& list, int problem) {
   std::set<std::string> ids;
   for (const CaseSpec& entry : list.cases) {
     if (entry.problem != problem || !HasSeveralRanksAndMicroBatches(entry)) continue;
-    CaseSpec spec = is_exact ? entry : InFp32(entry);
+    CaseSpec spec = is_exact ? entry : InFp32(entry, ProblemOf(list, entry));
     if (ids.insert(spec.id).second) layouts.push_back(std::move(spec));
   }
   return layouts;
@@ -158,7 +164,7 @@ std::vector<MetamorphicCase> DefectRelationCases(const CaseList& list, const std
       return HasSeveralRanksAndMicroBatches(spec) &&
              HoldsFor(relation, list.problems[static_cast<size_t>(spec.problem)].model, spec.config);
     });
-    if (found != layouts.end()) cases.push_back(MakeCase(relation, InFp32(*found)));
+    if (found != layouts.end()) cases.push_back(MakeCase(relation, InFp32(*found, ProblemOf(list, *found))));
   }
   return cases;
 }

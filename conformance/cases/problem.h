@@ -26,6 +26,9 @@ struct Problem {
   int64_t unrelated_states = 0;
   // Like other problems but for its optimizer and clipping: relations between gradients would see nothing new.
   bool is_about_updates = false;
+  // Of fp16: 0 for a dynamic scale.
+  int64_t fp16_loss_scale = 0;
+  contract::DynamicLossScale fp16_dynamic = {};
 };
 
 using AxisValues = std::vector<std::pair<std::string, std::string>>;  // axis, value

@@ -121,6 +121,7 @@ ShrinkAxis Storage(std::string_view name) {
           [](Case& spec, int64_t) {
             spec.config.storage = DType::kF32;
             spec.config.loss_scale = 1;
+            spec.config.dynamic_loss_scale = {};
           },
           "fp32",
           name};

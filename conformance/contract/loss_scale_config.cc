@@ -30,10 +30,12 @@ int64_t ParseScale(const JsonValue& value, bool may_be_zero) {
 
 DynamicLossScale ParseDynamic(const JsonValue& fp16) {
   DynamicLossScale dynamic;
-  if (const auto power = fp16.Find("initial_scale_power")) dynamic.initial_scale_power = power->Count(0, kMaxScalePower);
+  if (const auto power = fp16.Find("initial_scale_power"))
+    dynamic.initial_scale_power = power->Count(0, kMaxScalePower);
   if (const auto window = fp16.Find("loss_scale_window")) dynamic.window = window->Count(1, kMaxCount);
   if (const auto hysteresis = fp16.Find("hysteresis")) dynamic.hysteresis = hysteresis->Count(1, kMaxCount);
-  if (const auto consecutive = fp16.Find("consecutive_hysteresis")) dynamic.consecutive_hysteresis = consecutive->Bool();
+  if (const auto consecutive = fp16.Find("consecutive_hysteresis"))
+    dynamic.consecutive_hysteresis = consecutive->Bool();
   if (const auto min = fp16.Find("min_loss_scale")) {
     dynamic.min_scale = ParseScale(*min, false);
     if (dynamic.min_scale > int64_t{1} << dynamic.initial_scale_power) {

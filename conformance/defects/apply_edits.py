@@ -53,7 +53,7 @@ HYPOTHESES = ("not_finite", "late_weight", "not_updated", "missing_reduction", "
               "other_group_decay", "swapped_parameters", "epsilon_place", "momentum_form", "ratio_of_norms",
               "exempt_clipped", "unit_norm", "lost_state", "shifted_state",
               "transposed", "shifted_shard", "zeroed_region", "stale_region", "low_precision", "low_precision_state", "other_factor")
-CHECKS = ("trace", "dump", "exact", "gradient", "bias", "accumulation", "loss", "update", "skip", "relation", "metamorphic",
+CHECKS = ("trace", "dump", "exact", "gradient", "bias", "accumulation", "loss", "update", "skip", "scale", "relation", "metamorphic",
           "replicas", "collectives", "ledger", "memory", "trajectory", "engine")
 BLOCK_FIELDS = ("file", "kind", "original", "replacement")
 TEXT_FIELDS = ("original", "replacement")

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "conformance/contract/dtype.h"
+#include "conformance/contract/run_config.h"
 #include "conformance/oracle/number_text.h"
+#include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -17,7 +19,9 @@ using contract::TensorKind;
 using reports::CheckOutcome;
 using Sights = std::span<const StepSight>;
 
-constexpr uint32_t kBitsBelowBf16 = 0xFFFF;
+// Of the 24 of fp32, those that the type has not. What fp16 holds with a loss scale, a power of two, has no more after
+// it is divided out.
+uint32_t BitsBelow(contract::DType storage) { return storage == contract::DType::kF16 ? 0x1FFF : 0xFFFF; }
 
 std::string Text(double value) { return ShortText(value, 3); }
 
@@ -57,11 +61,11 @@ int64_t FirstLost(Sights plain, Sights candidate, size_t tensor) {
   return -1;
 }
 
-// The first step in which bf16 holds all elements.
-int64_t FirstInBf16(Sights sights, size_t tensor) {
+// The first step in which storage holds all elements.
+int64_t FirstInStorage(Sights sights, size_t tensor) {
   for (size_t s = 0; s < sights.size(); ++s) {
     const BitCount count = CountBits(sights.subspan(s, 1), tensor);
-    if (count.not_zero > 0 && count.in_bf16 == count.not_zero) return sights[s].step;
+    if (count.not_zero > 0 && count.in_storage == count.not_zero) return sights[s].step;
   }
   return sights.front().step;
 }
@@ -79,33 +83,33 @@ void Report(RealResult& result, int64_t step, const std::string& tensor, const s
   ++result.divergence->num_tensors;
 }
 
-std::string Describe(const BitCount& count) {
-  return "bf16 holds " + std::to_string(count.in_bf16) + " of its " + std::to_string(count.not_zero) +
-         " elements that are not zero (" + std::to_string(count.distinct) + " different); of sums in fp32 it holds " +
-         Text(kMostSumsInBf16) + " at most, and so many by chance once in 10^" +
-         Text(std::floor(-count.log_chance() / std::log(10.0)));
+std::string Describe(const BitCount& count, contract::DType storage) {
+  return std::string(contract::StorageName(storage)) + " holds " + std::to_string(count.in_storage) + " of its " +
+         std::to_string(count.not_zero) + " elements that are not zero (" + std::to_string(count.distinct) +
+         " different); of sums in fp32 it holds " + Text(kMostSumsInStorage) +
+         " at most, and so many by chance once in 10^" + Text(std::floor(-count.log_chance() / std::log(10.0)));
 }
 
 }  // namespace
 
 bool AddsShares(const contract::RunConfig& config) {
-  return config.storage == contract::DType::kBF16 && config.accumulation_steps * config.data_degree > 1;
+  return IsRoundedByStorage(config.storage) && config.accumulation_steps * config.data_degree > 1;
 }
 
 double BitCount::share() const {
-  return not_zero == 0 ? 0 : static_cast<double>(in_bf16) / static_cast<double>(not_zero);
+  return not_zero == 0 ? 0 : static_cast<double>(in_storage) / static_cast<double>(not_zero);
 }
 
 double BitCount::log_chance() const {
   // Chernoff's bound of the binomial distribution: exp(-n D), D the divergence of what was seen from the most likely.
   const double seen = share();
-  if (!(seen > kMostSumsInBf16)) return 0;
-  const double rest = seen < 1 ? (1 - seen) * std::log((1 - seen) / (1 - kMostSumsInBf16)) : 0;
-  return -static_cast<double>(distinct) * (seen * std::log(seen / kMostSumsInBf16) + rest);
+  if (!(seen > kMostSumsInStorage)) return 0;
+  const double rest = seen < 1 ? (1 - seen) * std::log((1 - seen) / (1 - kMostSumsInStorage)) : 0;
+  return -static_cast<double>(distinct) * (seen * std::log(seen / kMostSumsInStorage) + rest);
 }
 
 bool BitCount::could_be_unlikely() const {
-  return static_cast<double>(distinct) * std::log(kMostSumsInBf16) <= std::log(kAccumulationFalseAlarmRate);
+  return static_cast<double>(distinct) * std::log(kMostSumsInStorage) <= std::log(kAccumulationFalseAlarmRate);
 }
 
 BitCount CountBits(Sights sights, size_t tensor) {
@@ -116,7 +120,7 @@ BitCount CountBits(Sights sights, size_t tensor) {
       if (value == 0) continue;
       ++count.not_zero;
       const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-      count.in_bf16 += std::isfinite(value) && (bits & kBitsBelowBf16) == 0 ? 1 : 0;
+      count.in_storage += std::isfinite(value) && (bits & BitsBelow(sight.storage)) == 0 ? 1 : 0;
       if (!std::isnan(value)) magnitudes.insert(std::abs(value));  // a set has no place for NaN
     }
   }
@@ -160,12 +164,12 @@ RealResult CheckAccumulation(const contract::ModelSpec& model, Sights plain, Sig
     if (!IsFinite(candidate, tensor)) continue;
     const BitCount of_plain = CountBits(plain, tensor);
     const BitCount count = CountBits(candidate, tensor);
-    const bool is_shown = IsFinite(plain, tensor) && of_plain.not_zero > 0 && of_plain.share() <= kMostSumsInBf16;
+    const bool is_shown = IsFinite(plain, tensor) && of_plain.not_zero > 0 && of_plain.share() <= kMostSumsInStorage;
     if (!is_shown || !count.could_be_unlikely()) continue;
     ++num_judged;
     result.check.compared += count.not_zero;
     if (!(count.log_chance() > std::log(kAccumulationFalseAlarmRate))) {
-      Report(result, FirstInBf16(candidate, tensor), name, Describe(count));
+      Report(result, FirstInStorage(candidate, tensor), name, Describe(count, candidate.front().storage));
     }
     largest_plain = std::max(largest_plain, of_plain.share());
     if (count.share() < largest) continue;
@@ -180,9 +184,10 @@ RealResult CheckAccumulation(const contract::ModelSpec& model, Sights plain, Sig
   if (num_judged == 0) {
     return Ended(CheckOutcome::kVacuous, "no tensor has elements enough to show in which type its gradient was added");
   }
-  result.check.detail = std::to_string(num_judged) + " of " + std::to_string(tensors.size()) + " tensors; bf16 holds " +
-                        Text(largest) + " of the elements of " + nearest + " and less of the others', at most " +
-                        Text(largest_plain) + " of the plain engine's";
+  result.check.detail = std::to_string(num_judged) + " of " + std::to_string(tensors.size()) + " tensors; " +
+                        std::string(contract::StorageName(candidate.front().storage)) + " holds " + Text(largest) +
+                        " of the elements of " + nearest + " and less of the others', at most " + Text(largest_plain) +
+                        " of the plain engine's";
   return result;
 }
 

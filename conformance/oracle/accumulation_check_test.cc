@@ -106,12 +106,12 @@ double ShareHeldInBf16(double likeness, double size) {
 TEST(SumsOfTwoShares, AreHeldInBf16InLessThanThreeQuarters) {
   for (double size : {1.0, 0.7, 0.5, 0.1, 0.001}) {
     for (double likeness : {-0.7, -0.5, 0.0, 0.5, 0.9, 0.97}) {
-      EXPECT_LT(ShareHeldInBf16(likeness, size), kMostSumsInBf16) << likeness << ", " << size;
+      EXPECT_LT(ShareHeldInBf16(likeness, size), kMostSumsInStorage) << likeness << ", " << size;
     }
   }
   EXPECT_NEAR(ShareHeldInBf16(0, 1), 0.49, 0.05);
   // Where the shares all but cancel, or are equal, the check has no say, and the plain engine's share says so.
-  EXPECT_GT(ShareHeldInBf16(-0.99, 1), kMostSumsInBf16);
+  EXPECT_GT(ShareHeldInBf16(-0.99, 1), kMostSumsInStorage);
   EXPECT_EQ(ShareHeldInBf16(1, 1), 1);
 }
 
@@ -206,9 +206,9 @@ TEST(CheckAccumulation, FailsWhereStepsTensorsOrElementsAreMissingOnEitherSide) 
 
 TEST(CheckAccumulation, IsVacuousWithoutStepsOrEnoughNumbersAndWhereThePlainEngineHasNoBitsEither) {
   EXPECT_EQ(Check({}, {}).check.outcome, CheckOutcome::kVacuous);
-  const Steps in_bf16 = MakeSteps(Sum::kBf16, 3, 1);
-  EXPECT_EQ(Check(in_bf16, in_bf16).check.outcome, CheckOutcome::kVacuous);
-  Steps few = in_bf16;
+  const Steps in_storage = MakeSteps(Sum::kBf16, 3, 1);
+  EXPECT_EQ(Check(in_storage, in_storage).check.outcome, CheckOutcome::kVacuous);
+  Steps few = in_storage;
   for (StepSight& sight : few) {
     for (auto& tensor : sight.of(TensorKind::kGradient)) std::fill(tensor.begin(), tensor.end(), 0.5);
   }

@@ -12,6 +12,7 @@
 #include "conformance/oracle/number_text.h"
 #include "conformance/oracle/real_check.h"
 #include "conformance/oracle/region_error.h"
+#include "conformance/oracle/storage_rounding.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -317,12 +318,12 @@ class Comparison {
     }
   }
 
-  // In fp32 every region must be seen. In bf16 a small vector's gradient may be noise in any engine: that is allowed as
-  // long as all such regions together are a tenth of the gradient's norm, since which tensor is wrong also shows in
+  // In fp32 every region must be seen. In 16 bits a small vector's gradient may be noise in any engine: that is allowed
+  // as long as all such regions together are a tenth of the gradient's norm, since which tensor is wrong also shows in
   // fp32.
   bool IsBlind() const {
     constexpr double kNormShare = 0.1;
-    if (candidate_.front().storage != contract::DType::kBF16) return num_blind_ > 0;
+    if (!IsRoundedByStorage(candidate_.front().storage)) return num_blind_ > 0;
     return !(blind_energy_ <= kNormShare * kNormShare * energy_);
   }
 

@@ -196,7 +196,7 @@ bool RegionHistory::LiveInEveryStep() const {
 }
 
 double EngineSpread(contract::DType storage, int64_t longest_sum) {
-  if (storage == contract::DType::kBF16) return 2;  // sqrt(4)
+  if (IsRoundedByStorage(storage)) return 2;  // sqrt(4)
   if (longest_sum < 2) return 1;
   const auto terms = static_cast<double>(longest_sum);
   return std::max(1.0, std::sqrt((terms / 2 + 1) / std::log2(terms)));
@@ -212,9 +212,9 @@ std::vector<RegionLimit> RegionLimits(std::span<const RegionHistory> regions, co
     const ClassShape& shape = region.is_vector ? vectors : matrices;
     double degrees = DegreesOf(region, shape) / overdispersion;
     // In fp32 the roundings inside an engine's sums and statistics are its own, and where one of them is amplified (a
-    // row of small variance, a large score) it alone makes the errors of many regions in that step. In bf16 the
+    // row of small variance, a large score) it alone makes the errors of many regions in that step. In 16 bits the
     // roundings to storage are much larger than those, and engines share most of them.
-    if (storage != contract::DType::kBF16) {
+    if (!IsRoundedByStorage(storage)) {
       degrees = std::min(degrees, shape.degrees_per_step * static_cast<double>(region.truth.size()));
     }
     degrees = std::max(1.0, degrees);

@@ -13,6 +13,7 @@
 #include "conformance/oracle/bias_check.h"
 #include "conformance/oracle/exact_check.h"
 #include "conformance/oracle/ledger_check.h"
+#include "conformance/oracle/loss_scale_check.h"
 #include "conformance/oracle/memory_check.h"
 #include "conformance/oracle/storage_rounding.h"
 
@@ -307,10 +308,10 @@ void GuardAccumulation(const contract::ModelSpec& model, std::span<const StepSig
   }
   for (StepSight& sight : seen) {
     for (std::vector<double>& tensor : sight.of(TensorKind::kGradient)) {
-      for (double& value : tensor) value = RoundToStorage(value, contract::DType::kBF16);
+      for (double& value : tensor) value = RoundToBits(value, sight.storage == contract::DType::kF16 ? 11 : 8);
     }
   }
-  guard.Demand("accumulation", "sums in bf16", accumulation());
+  guard.Demand("accumulation", "sums in storage", accumulation());
 }
 
 void GuardUpdate(const contract::Case& spec, const RealStart& start, StepSight after, Guard& guard) {
@@ -356,6 +357,19 @@ void GuardSkipped(const contract::Case& spec, const RealStart& before, StepSight
   }
   const Planted silent(after.real.skipped, false);
   guard.Demand("skip", "a step that does not say so", skip());
+}
+
+void GuardLossScale(const contract::DynamicLossScale& settings, const contract::LossScaler& before, RunDigest seen,
+                    Guard& guard) {
+  if (seen.steps.empty() || !seen.steps.back().real || !seen.steps.back().real->loss_scaler) return;
+  contract::RealStep& last = *seen.steps.back().real;
+  const auto scale = [&] { return CheckLossScale(settings, before, seen).check.outcome; };
+  {
+    const Planted twice(last.loss_scaler->scale, 2 * last.loss_scaler->scale);
+    guard.Demand("scale", "a scale that doubles", scale());
+  }
+  const Planted skipped(last.skipped, !last.skipped);
+  guard.Demand("scale", "a skipped step", scale());
 }
 
 void GuardTrajectory(std::span<const double> truth, int64_t most_tokens, std::span<const std::vector<double>> drifted,

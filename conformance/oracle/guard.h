@@ -52,7 +52,7 @@ void GuardSteps(const contract::ModelSpec& model, const Yardstick& yardstick, st
 void GuardBias(const contract::ModelSpec& model, std::span<const StepSight> truth, std::vector<StepSight> seen,
                Guard& guard);
 
-// "accumulation": all gradients of all steps rounded to bf16, and a NaN.
+// "accumulation": all gradients of all steps rounded to the bits of storage, and a NaN.
 void GuardAccumulation(const contract::ModelSpec& model, std::span<const StepSight> plain, std::vector<StepSight> seen,
                        Guard& guard);
 
@@ -61,6 +61,10 @@ void GuardUpdate(const contract::Case& spec, const RealStart& start, StepSight a
 
 // "skip".
 void GuardSkipped(const contract::Case& spec, const RealStart& before, StepSight after, Guard& guard);
+
+// "scale": a scale that doubles in the last step, and a step that was skipped without a trace in the scaler.
+void GuardLossScale(const contract::DynamicLossScale& settings, const contract::LossScaler& before, RunDigest seen,
+                    Guard& guard);
 
 // "relation" between two equal runs.
 void GuardRelation(const contract::ModelSpec& model, const RunDigest& expected, RunDigest seen, Guard& guard);

@@ -186,7 +186,7 @@ TEST(GuardAccumulation, IsNoticedWhereThePlainEngineShowsBits) {
   Guard blind;
   GuardAccumulation(ExampleGpt2(), plain, seen, blind);
   EXPECT_EQ(blind.Check().outcome, CheckOutcome::kVacuous);
-  EXPECT_EQ(blind.Check().detail, "accumulation does not notice sums in bf16");
+  EXPECT_EQ(blind.Check().detail, "accumulation does not notice sums in storage");
   Guard empty;
   GuardAccumulation(ExampleGpt2(), {}, {}, empty);
   EXPECT_EQ(empty.Check().detail, "no change could be planted");

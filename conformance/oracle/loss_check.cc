@@ -115,14 +115,14 @@ RealResult CheckLosses(const Yardstick& yardstick, std::span<const StepSight> ca
                                  NotFinite("the other plain engine", other, step_of)}) {
     if (!why.empty()) return Ended(kName, CheckOutcome::kVacuous, 0, why);
   }
-  const bool bf16 = candidate.front().storage == contract::DType::kBF16;
+  const contract::DType storage = candidate.front().storage;
   int64_t longest = 2;
   for (const StepSight& sight : yardstick.truth) longest = std::max(longest, sight.tokens);
-  // Two plain engines in bf16 can share every rounding but those of the sum, so they count as one.
+  // Two plain engines in 16 bits can share every rounding but those of the sum, so they count as one.
   const double chance = std::sqrt(FisherUpperQuantile(1, static_cast<double>(num_steps), kLossFalseAlarmRate));
-  const double spread = EngineSpread(candidate.front().storage, longest);
+  const double spread = EngineSpread(storage, longest);
   const double pooled = PooledDistance(truth, plain, other);
-  const double floor = bf16 ? HalfUlp(contract::DType::kBF16) : SumBound(longest);
+  const double floor = IsRoundedByStorage(storage) ? HalfUlp(storage) : SumBound(longest);
   const double limit = std::max(floor, spread * chance * pooled);
   int64_t compared = 0;
   double worst = 0;

@@ -49,9 +49,17 @@ class StepComparison {
            TraceText(expected->gradient_norm));
     Demand(SameHistory(expected->norm_history, seen->norm_history), "norm_history", History(seen->norm_history),
            History(expected->norm_history));
+    Demand(SameScaler(expected->loss_scaler, seen->loss_scaler), "loss_scaler", LossScalerText(seen->loss_scaler),
+           LossScalerText(expected->loss_scaler));
     Demand(expected->skipped == seen->skipped, "skipped", seen->skipped ? "true" : "false",
            expected->skipped ? "true" : "false");
     Demand(std::ranges::equal(expected->lr, seen->lr, SameNumber), "lr", Lrs(seen->lr), Lrs(expected->lr));
+  }
+
+  static std::string LossScalerText(const std::optional<contract::LossScaler>& scaler) {
+    if (!scaler) return "none";
+    return "[" + TraceText(scaler->scale) + ", " + std::to_string(scaler->steps) + ", " +
+           std::to_string(scaler->last_overflow) + ", " + std::to_string(scaler->hysteresis) + "]";
   }
 
   static std::string History(const std::optional<contract::NormHistory>& history) {

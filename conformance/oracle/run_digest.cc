@@ -50,6 +50,7 @@ const char* DifferingReal(const std::optional<contract::RealStep>& a, const std:
   if (!std::ranges::equal(a->lr, b->lr, SameNumber)) return "lr";
   if (!SameNumber(a->gradient_norm, b->gradient_norm)) return "gradient_norm";
   if (!SameHistory(a->norm_history, b->norm_history)) return "norm_history";
+  if (!SameScaler(a->loss_scaler, b->loss_scaler)) return "loss_scaler";
   return a->skipped == b->skipped ? nullptr : "skipped";
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "conformance/contract/loss_scale.h"
 #include "conformance/contract/norm_history.h"
 
 namespace plumbline::conformance {
@@ -20,6 +21,12 @@ inline bool SameNumber(double a, double b) {
 inline bool SameHistory(const std::optional<contract::NormHistory>& a, const std::optional<contract::NormHistory>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   return a->count == b->count && SameNumber(a->mean, b->mean) && SameNumber(a->variance, b->variance);
+}
+
+inline bool SameScaler(const std::optional<contract::LossScaler>& a, const std::optional<contract::LossScaler>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return SameNumber(a->scale, b->scale) && a->steps == b->steps && a->last_overflow == b->last_overflow &&
+         a->hysteresis == b->hysteresis;
 }
 
 }  // namespace plumbline::conformance

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -48,6 +49,15 @@ uint64_t BitsAt(const HostTensor& tensor, int64_t index) {
   return bits;
 }
 
+// Sign, five bits of exponent, ten of fraction (IEEE 754, binary16).
+double Fp16Value(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const int fraction = bits & 1023;
+  double magnitude = std::ldexp(exponent == 0 ? fraction : 1024 + fraction, std::max(exponent, 1) - 25);
+  if (exponent == 31) magnitude = fraction == 0 ? HUGE_VAL : NAN;
+  return std::copysign(magnitude, (bits & 0x8000) != 0 ? -1 : 1);
+}
+
 double ValueAt(const HostTensor& tensor, int64_t index) {
   const uint64_t bits = BitsAt(tensor, index);
   switch (tensor.dtype) {
@@ -55,6 +65,8 @@ double ValueAt(const HostTensor& tensor, int64_t index) {
       return std::bit_cast<double>(bits);
     case DType::kBF16:
       return std::bit_cast<float>(static_cast<uint32_t>(bits << 16));
+    case DType::kF16:
+      return Fp16Value(static_cast<uint16_t>(bits));
     default:
       return std::bit_cast<float>(static_cast<uint32_t>(bits));
   }
@@ -146,7 +158,8 @@ class Reader {
     demand_same(SameNumber(record.real->gradient_norm, sight_.real.gradient_norm), "gradient_norm");
     demand_same(record.real->skipped == sight_.real.skipped, "skipped");
     demand_same(SameHistory(record.real->norm_history, sight_.real.norm_history), "norm_history");
-    compared_ += 5 + static_cast<int64_t>(sight_.real.lr.size());
+    demand_same(SameScaler(record.real->loss_scaler, sight_.real.loss_scaler), "loss_scaler");
+    compared_ += 6 + static_cast<int64_t>(sight_.real.lr.size());
   }
 
   void TakeDump(int64_t rank, const StepRecord& record) {

@@ -21,7 +21,8 @@ struct StepSight {
   double loss = 0;
   int64_t tokens = 0;
   contract::RealStep real;
-  // Of the working weights as they were dumped: kF32 or kBF16, or kF64 of an engine that computes in fp64 throughout.
+  // Of the working weights as they were dumped: kF32, kBF16 or kF16, or kF64 of an engine that computes in fp64
+  // throughout.
   contract::DType storage = contract::DType::kF32;
   // [TensorKind][canonical tensor], row-major; an absent one (moments that the optimizer does not keep, everything but
   // weights and master weights of a frozen parameter) is empty. Every type that is dumped is exact in fp64.

@@ -123,6 +123,14 @@ bool AnyIsLarge(TensorKind kind, const std::vector<Number>& values) {
   return std::any_of(values.begin(), values.end(), [&](Number value) { return IsLarge(kind, value); });
 }
 
+// What it says is for CheckLossScale.
+void CheckScalerIsReported(const contract::Case& spec, const StepSight& after, Findings& findings) {
+  findings.Count();
+  const bool is_reported = after.real.loss_scaler.has_value();
+  if (is_reported == contract::HasDynamicLossScale(spec.config)) return;
+  findings.Add("loss_scaler", "", is_reported ? "is reported, and the case has none" : "is not reported");
+}
+
 class UpdateCheck {
  public:
   UpdateCheck(const contract::Case& spec, const RealStart& start, const StepSight& after)
@@ -171,6 +179,7 @@ class UpdateCheck {
     }
     CheckNorm();
     CheckHistory();
+    CheckScalerIsReported(spec_, after_, findings_);
   }
 
   // Of the steps up to two later: a warm-up from 0 rests in its first two.
@@ -425,6 +434,7 @@ RealResult CheckSkipped(const contract::Case& spec, const RealStart& start, cons
   if (after.real.norm_history != (remembers ? std::optional(start.norm_history) : std::nullopt)) {
     findings.Add("norm_history", "", "is not what it was before the skipped step");
   }
+  CheckScalerIsReported(spec, after, findings);
   if (finite && after.real.skipped) findings.Add("skipped", "", "the step was skipped, though its gradient is finite");
   return findings.Result("");
 }

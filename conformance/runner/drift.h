@@ -21,7 +21,7 @@ namespace plumbline::conformance {
 // own sum, above theirs.
 constexpr int NumDriftRuns(contract::DType storage) { return storage == contract::DType::kF32 ? 4 : 10; }
 
-// Every master weight times 1 + h x, h half an ulp of `storage`, relative (2^-24, 2^-9), x uniform in [-1, 1) and other
+// Every master weight times 1 + h x, h half an ulp of `storage`, relative (2^-24, 2^-9, 2^-12), x uniform in [-1, 1) and other
 // for another `number` or seed. Moments are kept; frozen weights (without a state) too.
 RealStart Disturbed(const RealStart& start, contract::DType storage, uint64_t seed, int number);
 

@@ -22,8 +22,9 @@ Verdict VerdictOf(const std::vector<CheckRecord>& checks) {
 
 // The finding that leads a reader to the cause: values before relations, these before replicas, these before counts.
 std::string MessageOf(const std::vector<CheckRecord>& checks, CheckOutcome outcome) {
-  for (const char* name : {"trace", "dump", "exact", "gradient", "bias", "loss", "update", "skip", "accumulation",
-                           "relation", "metamorphic", "replicas", "collectives", "ledger", "memory", "trajectory"}) {
+  for (const char* name :
+       {"trace", "dump", "exact", "gradient", "bias", "loss", "update", "skip", "scale", "accumulation", "relation",
+        "metamorphic", "replicas", "collectives", "ledger", "memory", "trajectory"}) {
     for (const CheckRecord& check : checks) {
       if (check.name == name && check.outcome == outcome) return check.detail;
     }

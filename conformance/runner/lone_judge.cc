@@ -16,7 +16,11 @@ std::string KeyOf(const contract::Case& spec) {
   contract::Case key;
   key.model = problem.model;
   key.config = problem.plain;
-  if (!spec.model.is_exact()) key.config.storage = spec.config.storage;  // the yardstick is one of a storage type
+  if (!spec.model.is_exact()) {  // the yardstick is one of a storage type and its loss scale
+    key.config.storage = spec.config.storage;
+    key.config.loss_scale = spec.config.loss_scale;
+    key.config.dynamic_loss_scale = spec.config.dynamic_loss_scale;
+  }
   key.steps = problem.steps;
   key.seed = spec.seed;
   return contract::ToJson(key);

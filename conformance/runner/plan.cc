@@ -222,6 +222,7 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   using Kind = contract::AdaptiveClipping::Kind;
   if (clipping == Kind::kUnit && !description.Has("unit_clipping")) return lacks("feature unit_clipping");
   if (clipping == Kind::kHistory && !description.Has("norm_history")) return lacks("feature norm_history");
+  if (contract::HasDynamicLossScale(spec.config) && !description.Has("loss_scaler")) return lacks("feature loss_scaler");
   return std::nullopt;
 }
 

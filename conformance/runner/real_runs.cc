@@ -4,10 +4,21 @@
 #include <algorithm>
 #include <iterator>
 
+#include "conformance/cases/layouts.h"
 #include "conformance/cases/lone_case.h"
+#include "conformance/runner/loss_scalers.h"
 #include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
+
+namespace {
+
+void FixLossScale(int64_t scale, contract::RunConfig& config) {
+  config.loss_scale = scale;
+  config.dynamic_loss_scale = {};
+}
+
+}  // namespace
 
 std::vector<int64_t> InjectedSteps(int64_t steps) {
   return {std::begin(kInjectedSteps), std::lower_bound(std::begin(kInjectedSteps), std::end(kInjectedSteps), steps)};
@@ -34,6 +45,14 @@ contract::Case SkippedCase(const contract::Case& base, const std::string& value,
     spec.dump_steps.push_back(kSkippedStep + 1);
   }
   if (save) spec.save_steps = {kSkippedStep};
+  return spec;
+}
+
+contract::Case OverflowCase(const contract::Case& base) {
+  contract::Case spec = StepCase(base, kSkippedStep);
+  spec.id += "-overflow";
+  spec.steps = 3;
+  spec.dump_steps = {kSkippedStep, kSkippedStep + 1};
   return spec;
 }
 
@@ -80,7 +99,8 @@ contract::RunConfig RelatedLayout(const contract::RunConfig& config) {
 
 contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage) {
   contract::RunConfig config = problem.plain;
-  config.storage = storage;
+  StoreIn(storage, problem, config);
+  if (contract::HasDynamicLossScale(config)) FixLossScale(2 * kLargestLossScale, config);
   return config;
 }
 
@@ -88,6 +108,7 @@ contract::RunConfig OtherPlainLayout(const Problem& problem, contract::DType sto
   contract::RunConfig config = PlainLayout(problem, storage);
   config.accumulation_steps = kOtherPlainMicroBatches;
   config.micro_batch_size = config.train_batch_size / kOtherPlainMicroBatches;
+  if (storage == contract::DType::kF16 && problem.fp16_loss_scale == 0) FixLossScale(kSmallestLossScale, config);
   return config;
 }
 

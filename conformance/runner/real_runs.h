@@ -31,7 +31,9 @@ inline constexpr int64_t kSkippedStep = 1;
 contract::Case SkippedCase(const contract::Case& base, const std::string& value, bool is_followed, bool save = false);
 // Resumes from what `skipped` saved, and makes the step after it.
 contract::Case ResumedSkippedCase(const contract::Case& skipped);
-// A late step in bf16 from master weights that bf16 does not hold: only its update can be judged.
+// Steps from a state whose loss scale makes all of them overflow; two are dumped.
+contract::Case OverflowCase(const contract::Case& base);
+// A late step in bf16 or fp16 from master weights that it does not hold: only its update can be judged.
 contract::Case UnroundedCase(const contract::Case& base);
 contract::Case SavingCase(const contract::Case& base, bool save);  // the saved half
 contract::Case RelatedCase(const contract::Case& base);            // the saved half in the layout below
@@ -41,7 +43,9 @@ contract::Case RelatedCase(const contract::Case& base);            // the saved 
 // and 3 reduce each of several micro-batches by itself, stage 2 for these two.
 contract::RunConfig RelatedLayout(const contract::RunConfig& config);
 
-// Two plain layouts (one rank) that sum in different orders: the whole batch at once, and in micro-batches.
+// Two plain layouts (one rank) that sum in different orders: the whole batch at once, and in micro-batches. In fp16 with a dynamic scale
+// theirs is constant: above all that cases have, so that where a plain engine has no overflow no other has, and the
+// smallest, so that as much is lost below what fp16 holds.
 contract::RunConfig PlainLayout(const Problem& problem, contract::DType storage);
 contract::RunConfig OtherPlainLayout(const Problem& problem, contract::DType storage);
 

@@ -7,7 +7,10 @@
 
 #include "conformance/diagnosis/first_step.h"
 #include "conformance/oracle/accumulation_check.h"
+#include "conformance/oracle/loss_scale_check.h"
 #include "conformance/oracle/real_check.h"
+#include "conformance/oracle/storage_rounding.h"
+#include "conformance/runner/loss_scalers.h"
 #include "conformance/runner/resumed_run.h"
 
 namespace plumbline::conformance {
@@ -75,11 +78,15 @@ RealTrial::RealTrial(contract::Case base, const contract::EngineDescription& des
     const contract::Case step = StepCase(base_, kInjectedSteps[i]);
     add(Part::kStep, {step, starts[i]}, step);
   }
-  if (base_.config.storage == contract::DType::kBF16 && !starts.empty()) {
+  if (IsRoundedByStorage(base_.config.storage) && !starts.empty()) {
     const contract::Case unrounded = UnroundedCase(base_);
     add(Part::kUnrounded, {unrounded, truth_.Starts(contract::DType::kF32).back()}, unrounded);
   }
-  for (const SkippedStart& start : truth_.skipped_starts()) AddSkipped(start);
+  for (const SkippedStart& start : truth_.skipped_starts()) {
+    // fp16 holds no weights that large: it has overflows of its own.
+    if (start.value != "inf" || base_.config.storage != contract::DType::kF16) AddSkipped(start);
+  }
+  if (contract::HasDynamicLossScale(base_.config)) AddOverflow();
 }
 
 // The run that saves makes the step after it too: what is wrong in one process alone is told from what a checkpoint has
@@ -97,6 +104,17 @@ void RealTrial::AddSkipped(const SkippedStart& start) {
                    {},
                    {},
                    {}});
+}
+
+void RealTrial::AddOverflow() {
+  const RealStarts& starts = truth_.Starts(base_.config.storage);
+  const std::vector<int64_t> steps = InjectedSteps(base_.steps);
+  const auto place = std::find(steps.begin(), steps.end(), kSkippedStep);
+  if (starts.empty() || place == steps.end()) return;
+  RealStart start = *starts[static_cast<size_t>(place - steps.begin())];
+  start.loss_scaler = OverflowingLossScaler(base_.config.dynamic_loss_scale);
+  const contract::Case spec = OverflowCase(base_);
+  runs_.push_back({Part::kOverflow, {spec, std::make_shared<const RealStart>(std::move(start))}, spec, {}, {}, {}});
 }
 
 std::vector<TaskRun> RealTrial::Runs() const {
@@ -156,6 +174,7 @@ Judgement RealTrial::Judge() const {
   judgement.checks.push_back(truth_.truth_check());
   AddStepChecks(judgement);
   AddUpdateChecks(judgement);
+  AddScaleChecks(judgement);
   AddRelations(judgement);
   AddTrajectory(judgement);
   Settle(judgement);
@@ -230,15 +249,23 @@ void RealTrial::AddUpdateChecks(Judgement& judgement) const {
       }
       Add(judgement, CheckUpdate(run.traced, start, seen), this_run);
     };
-    if (run.part != Part::kSkipped) {
-      update(run.sight);
-      continue;
+    const auto skip = [&](const std::optional<SightResult>& sight) {
+      if (!sight || !sight->sight) return;
+      Add(judgement, CheckSkipped(run.traced, *run.task_run.start, *sight->sight), this_run);
+    };
+    switch (run.part) {
+      case Part::kSkipped:
+        skip(run.sight);
+        // As if the skipped step had not been: from the same state, after as many updates.
+        update(run.following_sight);
+        break;
+      case Part::kOverflow:
+        skip(run.sight);
+        skip(run.following_sight);
+        break;
+      default:
+        update(run.sight);
     }
-    if (run.sight && run.sight->sight) {
-      Add(judgement, CheckSkipped(run.traced, *run.task_run.start, *run.sight->sight), this_run);
-    }
-    // As if the skipped step had not been: from the same state, after as many updates.
-    update(run.following_sight);
   }
   if (contract::HasNormHistory(base_.config)) AddClippedCheck(judgement);
 }
@@ -251,6 +278,29 @@ void RealTrial::AddClippedCheck(Judgement& judgement) const {
     if (run.part == Part::kStep) before.push_back(run.task_run.start->norm_history);
   }
   JoinCheck(judgement.checks, CheckClipped(base_.config, before, *seen));
+}
+
+std::optional<contract::LossScaler> RealTrial::ScalerBefore(const Run& run) const {
+  const contract::LossScaler first = FirstLossScaler(base_.config.dynamic_loss_scale);
+  if (!run.task_run.resumes) return run.task_run.start ? run.task_run.start->loss_scaler.value_or(first) : first;
+  const std::optional<RunDigest>& saving = runs_[*run.task_run.resumes].seen->run;
+  if (!saving) return std::nullopt;
+  for (const StepDigest& step : saving->steps) {
+    if (step.step == run.traced.first_step - 1 && step.real) return step.real->loss_scaler;
+  }
+  return std::nullopt;
+}
+
+void RealTrial::AddScaleChecks(Judgement& judgement) const {
+  if (base_.config.storage != contract::DType::kF16) return;
+  for (const Run& run : runs_) {
+    if (!run.seen->run) continue;  // the check of its trace has failed
+    if (!StartOf(run)) JoinCheck(judgement.checks, CheckNothingSkipped(*run.seen->run));
+    const std::optional<contract::LossScaler> before = ScalerBefore(run);
+    if (!contract::HasDynamicLossScale(base_.config) || !before) continue;
+    Add(judgement, CheckLossScale(base_.config.dynamic_loss_scale, *before, *run.seen->run),
+        [&](const Divergence&) { return static_cast<size_t>(&run - runs_.data()); });
+  }
 }
 
 void RealTrial::AddRelations(Judgement& judgement) const {
@@ -295,6 +345,9 @@ void RealTrial::AddGuard(Judgement& judgement) {
       GuardUpdate(skipped->traced, start, *skipped->following_sight->sight, guard_);
     }
   }
+  if (contract::HasDynamicLossScale(base_.config)) {
+    GuardLossScale(base_.config.dynamic_loss_scale, *ScalerBefore(trajectory), *trajectory.seen->run, guard_);
+  }
   if (const Run* again = Find(Part::kAgain)) {
     const auto num_saved = static_cast<size_t>(NumSavedSteps(base_));
     GuardRelation(base_.model, *again->seen->run, Steps(*trajectory.seen->run, 0, num_saved), guard_);
@@ -325,6 +378,7 @@ std::optional<Lead> RealTrial::MakeLead() const {
     case Part::kStep:
     case Part::kUnrounded:
     case Part::kSkipped:
+    case Part::kOverflow:
       break;
     case Part::kTrajectory:
     case Part::kThreads:

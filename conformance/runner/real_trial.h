@@ -2,7 +2,8 @@
 // A real family: the trial of an engine on one layout. Single steps from states of the truth are judged by the
 // yardstick and by the closed form of the update; the trajectory by relations that hold bit for bit (with itself, with
 // its own resumed half, with the simplest layout that sums in the same order) and by its losses; skipped steps by what
-// they leave, and by the step after them, in the same process and resumed; all runs by what their traces show.
+// they leave, and by the step after them, in the same process and resumed; a dynamic loss scale by its formula, also
+// where it makes all steps overflow; all runs by what their traces show.
 // Relations are demanded of engines that claim the feature `deterministic`, resuming of those with `save`.
 #pragma once
 
@@ -31,7 +32,18 @@ class RealTrial final : public Trial {
   void Take(size_t index, const std::filesystem::path& out_dir, const CaseOutcome& outcome) override;
 
  private:
-  enum class Part { kTrajectory, kAgain, kResumed, kRelated, kThreads, kStep, kUnrounded, kSkipped, kSkippedResumed };
+  enum class Part {
+    kTrajectory,
+    kAgain,
+    kResumed,
+    kRelated,
+    kThreads,
+    kStep,
+    kUnrounded,
+    kSkipped,
+    kSkippedResumed,
+    kOverflow
+  };
 
   struct Run {
     Part part;
@@ -50,11 +62,15 @@ class RealTrial final : public Trial {
   // The state that the engine holds before the run's first step; null: the initial one, or that of half a trajectory.
   const RealStart* StartOf(const Run& run) const;
   void AddSkipped(const SkippedStart& start);
+  void AddOverflow();
   void AddTraceChecks(Judgement& judgement) const;
   std::optional<std::vector<StepSight>> StepSights() const;  // none where one could not be read
   void AddStepChecks(Judgement& judgement) const;
   void AddUpdateChecks(Judgement& judgement) const;
   void AddClippedCheck(Judgement& judgement) const;
+  void AddScaleChecks(Judgement& judgement) const;
+  // The loss scaler before the run's first step; none where the run that it goes on from has no trace.
+  std::optional<contract::LossScaler> ScalerBefore(const Run& run) const;
   void AddRelations(Judgement& judgement) const;
   void AddTrajectory(Judgement& judgement) const;
   void AddGuard(Judgement& judgement);  // of one that passes

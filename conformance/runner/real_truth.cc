@@ -9,6 +9,7 @@
 #include "conformance/contract/batch_source.h"
 #include "conformance/oracle/storage_rounding.h"
 #include "conformance/oracle/truth_check.h"
+#include "conformance/runner/loss_scalers.h"
 #include "conformance/runner/observation.h"
 
 namespace plumbline::conformance {
@@ -51,7 +52,8 @@ std::shared_ptr<const RealStart> Stored(RealStart start, DType storage) {
 }  // namespace
 
 RealTrajectoryTask::RealTrajectoryTask(const Problem& problem, const PlanOptions& options)
-    : spec_(CaseOf(problem, "truth/" + problem.name + "/trajectory", problem.plain, options)) {
+    : spec_(CaseOf(problem, "truth/" + problem.name + "/trajectory", problem.plain, options)),
+      fp16_dynamic_(problem.fp16_dynamic) {
   for (int64_t step : InjectedSteps(problem.steps)) {
     if (step > 0) spec_.dump_steps.push_back(step - 1);
   }
@@ -82,14 +84,18 @@ void RealTrajectoryTask::Take(size_t, const std::filesystem::path& out_dir, cons
     const double norm = seen.run->steps[static_cast<size_t>(last)].real->gradient_norm;
     starts.back().norm_history = ClippingHistory(spec_.config.adaptive_clipping, norm);
   }
-  for (const RealStart& start : starts) {
-    starts_.push_back(Stored(start, DType::kF32));
-    bf16_starts_.push_back(Stored(start, DType::kBF16));
+  for (size_t i = 0; i < starts.size(); ++i) {
+    for (DType storage : {DType::kF32, DType::kBF16, DType::kF16}) {
+      if (storage == DType::kF16) starts[i].loss_scaler = StepLossScaler(fp16_dynamic_, i);
+      starts_[storage].push_back(Stored(starts[i], storage));
+    }
   }
 }
 
 const RealStarts& RealTrajectoryTask::Starts(DType storage) const {
-  return storage == DType::kBF16 ? bf16_starts_ : starts_;
+  static const RealStarts kNone;
+  const auto found = starts_.find(storage);
+  return found == starts_.end() ? kNone : found->second;
 }
 
 RealLineTask::RealLineTask(const contract::Case& base, const RealStarts& starts) {
@@ -143,7 +149,7 @@ void RealTruth::MakeLines(const contract::EngineDescription& plain) {
     lines.plain = line("plain" + type, PlainLayout(problem_, storage), storage);
     lines.other_plain = line("other_plain" + type, OtherPlainLayout(problem_, storage), storage);
     if (!trajectory_.error().empty()) continue;
-    // All runs begin at the weights of the whole trajectory, which bf16 does not hold.
+    // All runs begin at the weights of the whole trajectory, which 16 bits do not hold.
     lines.drift = std::make_unique<DriftTask>(problem_, options_, storage, *Starts(DType::kF32).front(), plain);
   }
   witness_ = line("witness-fp64", PlainLayout(problem_, DType::kF64), DType::kF32);

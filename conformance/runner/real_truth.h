@@ -5,7 +5,7 @@
 // A second engine in fp64, the witness, must agree with the reference on every one of the fp32 steps, or there is no
 // truth. First the reference trains the problem once: that gives the states and the truth's losses. Then reference and
 // plain engines make single steps from these states. Where storage is bf16 the injected master weights are rounded to
-// it, so that all compute from the same weights.
+// it, so that all compute from the same weights. So in fp16, where each state has a loss scale of its own besides.
 // With clipping by history the last of the states has a history of its own, by which its step is clipped whatever the
 // others are, and which is at the end of its warm-up.
 #pragma once
@@ -54,7 +54,8 @@ class RealTrajectoryTask final : public RunTask {
   std::string error_;
   std::vector<double> losses_;
   int64_t most_tokens_ = 0;
-  RealStarts starts_, bf16_starts_;
+  std::map<contract::DType, RealStarts> starts_;
+  contract::DynamicLossScale fp16_dynamic_;
 };
 
 // An engine's single steps: one line of the yardstick.

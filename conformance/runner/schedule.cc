@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "conformance/contract/error.h"
+#include "conformance/runner/loss_scalers.h"
 #include "conformance/runner/other_state.h"
 
 namespace plumbline::conformance {
@@ -162,7 +163,7 @@ void Schedule::MakeCase(const std::filesystem::path& dir, const TaskRun& run) {
   if (!plain) return;
   contract::CaseData data = *plain;
   data.spec = run.spec;
-  data.loss_scaler = contract::InitialLossScaler(run.spec.config.dynamic_loss_scale);
+  data.loss_scaler = FirstLossScaler(run.spec.config.dynamic_loss_scale);
   if (run.start) {
     data.real_state = run.start->state;
     data.num_updates = run.start->num_updates;

@@ -10,6 +10,7 @@
 
 #include "conformance/contract/case_file.h"
 #include "conformance/oracle/update_formula.h"
+#include "conformance/runner/loss_scalers.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -157,14 +158,15 @@ std::vector<RealParameterState> UntiedState(const Problem& problem, std::vector<
 }
 
 bool CountsUpdates(const contract::RunConfig& config) {
-  return contract::HasSecondMoment(config) || contract::HasNormHistory(config);
+  return contract::HasSecondMoment(config) || contract::HasNormHistory(config) || contract::HasDynamicLossScale(config);
 }
 
 std::vector<SkippedStart> MakeSkippedStarts(const Problem& problem, uint64_t seed, const contract::TokenSource& source,
                                             const RealStart& before, int64_t step) {
   const contract::Batches batches =
       contract::MakeBatches(source, problem.model, {seed, step, 2, problem.plain.train_batch_size});
-  const RealStart untied{UntiedState(problem, before.state), before.num_updates, before.norm_history};
+  const RealStart untied{UntiedState(problem, before.state), before.num_updates, before.norm_history,
+                         SkippedLossScaler(problem.fp16_dynamic)};
   std::vector<SkippedStart> starts = {StartWithNan(problem, untied, batches)};
   const RareLabel rare = RarestLabel(batches, problem.model.real().vocab);
   if (HasStartWithInf(problem, rare.others)) starts.push_back(StartWithInf(problem, untied, rare.token));

@@ -39,7 +39,7 @@ contract::ModelSpec UntiedModel(const contract::ModelSpec& model);
 std::vector<contract::RealParameterState> UntiedState(const Problem& problem,
                                                       std::vector<contract::RealParameterState> state);
 
-// Whether a step after a skipped one shows how many updates were made, or norms remembered.
+// Whether a step after a skipped one shows how many updates were made, or norms and overflows remembered.
 bool CountsUpdates(const contract::RunConfig& config);
 
 // `before`: the state before step `step`. The token is, of those that begin a sample of the step, and so count for its
