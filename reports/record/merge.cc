@@ -56,6 +56,16 @@ void DemandSameRun(const Record& a, const Record& b, const MergeOptions& options
   }
 }
 
+// A shard without a case of the witness knows nothing of its library; those that do must agree.
+void DemandOneWitness(const Shards& shards, const std::string& name) {
+  const Record* first = nullptr;
+  for (const Record* shard : shards) {
+    if (!shard->environment.contains(name)) continue;
+    if (!first) first = shard;
+    DemandSame(*first, *shard, "environment " + name, first->environment.at(name), shard->environment.at(name));
+  }
+}
+
 void CheckEach(const Shards& shards) {
   for (const Record* shard : shards) {
     if (!shard->missing_shards.empty()) throw RecordError(ShardName(*shard) + " is itself a merge with missing shards");
@@ -145,6 +155,7 @@ Record Merge(std::span<const Record> records, const MergeOptions& options) {
       throw RecordError(ShardName(*shards[i]) + " was given twice");
     }
   }
+  DemandOneWitness(shards, options.witness_environment);
   Record merged = *shards.front();
   merged.missing_shards = MissingShards(shards);
   if (!merged.missing_shards.empty() && !options.allow_partial) {

@@ -17,7 +17,9 @@ struct MergeOptions {
   // Options that say where and how fast, not what: they may differ and are left out of the result where they do.
   std::set<std::string> free_options = {"jobs", "shard", "out", "record", "junit", "scratch", "progress", "verbose"};
   // Entries of the environment that make another build of the harness: they must agree. Others are joined by " | ".
-  std::set<std::string> fixed_environment = {"commit", "compiler", "build_mode", "libtorch"};
+  std::set<std::string> fixed_environment = {"commit", "compiler", "build_mode"};
+  // One that only shards with a case of the witness have; of those the same.
+  std::string witness_environment = "libtorch";
 };
 
 // Records may come in any order; cases and defects are in the order of shards. Throws RecordError, naming both records'

@@ -90,6 +90,17 @@ TEST(Merge, EmptyShardOfAShortListIsFine) {
   EXPECT_EQ(Merge(shards).exit_code, 0);
 }
 
+TEST(Merge, TakesTheWitnesssLibraryFromTheShardsThatHaveItAndRefusesTwoOfThem) {
+  std::vector<Record> shards = {Shard(1, 3), Shard(2, 3), Shard(3, 3)};
+  shards[1].environment["libtorch"] = "2.11.0";
+  EXPECT_EQ(Merge(shards).environment.at("libtorch"), "2.11.0");
+  shards[2].environment["libtorch"] = "2.12.0";
+  EXPECT_EQ(
+      Refusal(shards),
+      "shard 2/3 and shard 3/3 do not belong together: environment libtorch is \"2.11.0\" in one and \"2.12.0\" in "
+      "the other");
+}
+
 TEST(Merge, NamesAllMissingShards) {
   EXPECT_EQ(Refusal({Shard(2, 5), Shard(4, 5)}), "missing shards: 1/5, 3/5, 5/5");
   EXPECT_EQ(Refusal({}), "nothing to merge");
@@ -173,7 +184,6 @@ TEST(Merge, RefusesWhatIsNotTheSameRun) {
   refused("option text", [](Record& r) { r.options.erase("text"); });
   refused("option added", [](Record& r) { r.options["added"] = ""; });
   refused("environment commit", [](Record& r) { r.environment["commit"] = "def"; });
-  refused("environment libtorch", [](Record& r) { r.environment["libtorch"] = "2.11.0"; });
   refused("shard count", [](Record& r) { r.shard.count = 3; });
   refused("listed", [](Record& r) { r.listed = 2; });
 }

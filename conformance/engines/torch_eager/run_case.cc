@@ -16,6 +16,7 @@
 #include "conformance/engines/torch_eager/real_step.h"
 #include "conformance/engines/torch_eager/real_trainer.h"
 #include "conformance/engines/torch_eager/schedule.h"
+#include "conformance/engines/torch_eager/storage_type.h"
 #include "conformance/engines/torch_eager/trainer.h"
 
 namespace plumbline::conformance::torch_eager {
@@ -113,7 +114,7 @@ void RunSteps(const contract::CaseData& data, const std::filesystem::path& out_d
 contract::EngineDescription Describe() {
   contract::EngineDescription description;
   description.name = "torch_eager";
-  description.version = "0.1";
+  description.version = LibTorchVersion();
   description.starts_itself = true;
   description.batch = true;
   description.families = {"exact", "gpt2", "llama"};

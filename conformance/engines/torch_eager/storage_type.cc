@@ -3,6 +3,7 @@
 #include "conformance/engines/torch_eager/storage_type.h"
 
 #include <ATen/core/Tensor.h>
+#include <torch/version.h>
 
 #include <string>
 
@@ -39,5 +40,7 @@ at::Tensor ToStorage(const at::Tensor& x, contract::DType storage) { return Copy
 at::Tensor ToWide(const at::Tensor& x, contract::DType storage) { return CopyTo(x, WideType(ScalarTypeOf(storage))); }
 
 at::Tensor ToWide(const at::Tensor& x) { return x.to(WideType(x.scalar_type())); }
+
+std::string LibTorchVersion() { return TORCH_VERSION; }
 
 }  // namespace plumbline::conformance::torch_eager

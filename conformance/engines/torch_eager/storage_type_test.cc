@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "conformance/contract/error.h"
@@ -29,6 +30,10 @@ TEST(StorageType, HasAWideTypeThatIsFp32AtLeast) {
     EXPECT_EQ(ToWide(stored).scalar_type(), types.wide);
     EXPECT_TRUE(ToWide(stored).to(types.stored).equal(stored)) << "wide holds what storage holds";
   }
+}
+
+TEST(LibTorchVersion, IsANumberWithDots) {
+  EXPECT_THAT(LibTorchVersion(), testing::MatchesRegex("[0-9]+.[0-9]+.[0-9]+.*"));
 }
 
 TEST(StorageType, IsReachedByACopySoThatAnUpdateOfMastersLeavesWeightsAlone) {
