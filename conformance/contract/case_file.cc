@@ -409,6 +409,15 @@ void CheckOptimizer(const JsonValue& root, const ModelSpec& model) {
   type->Reject(allowed + " in family " + std::string(model.family()));
 }
 
+void DemandStageOfEachLayer(const JsonValue& root, const Case& spec) {
+  const int64_t layers = spec.model.layers();
+  const auto given = static_cast<int64_t>(spec.config.layer_stages.size());
+  if (given == 0 || given == layers) return;
+  Fail(ErrorCode::kInvalidArgument, root.At("config").At("zero_optimization").At("layer_stages").Path() + " has " +
+                                        std::to_string(given) + " entries; allowed: one for each of the " +
+                                        std::to_string(layers) + " layers of the model");
+}
+
 void DemandParameters(const JsonValue& root, const Case& spec) {
   for (const size_t idle : IdleGroups(spec.config.groups, Parameters(spec.model))) {
     root.At("config").At("param_groups")[idle].At("match").Reject(
@@ -477,6 +486,7 @@ Case ParseCase(std::string_view json, std::string_view where) {
   CheckOptimizer(root, spec.model);
   spec.config = ParseRunConfig(root.At("config"), spec.model.width());
   DemandParameters(root, spec);
+  DemandStageOfEachLayer(root, spec);
   spec.seed = root.At("seed").UInt64();
   // A run of family exact starts at step 0, or resumes.
   if (const auto first = root.Find("first_step")) {

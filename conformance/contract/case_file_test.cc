@@ -432,6 +432,17 @@ TEST(Case, RefusesAGroupThatNoParameterBelongsTo) {
   EXPECT_EQ(message({"*", "embed.*"}), "case.json: config.param_groups[1].match is \"embed.*\"" + allowed);
 }
 
+TEST(Case, DemandsAStageForEachLayerOrForNone) {
+  Case spec = LlamaData().spec;
+  ASSERT_EQ(spec.model.layers(), 1);
+  spec.config.layer_stages = {3};
+  EXPECT_EQ(ParseCase(ToJson(spec), "case.json"), spec);
+  spec.config.layer_stages = {3, 0};
+  EXPECT_EQ(ErrorMessage(ErrorCode::kInvalidArgument, [&] { ParseCase(ToJson(spec), "case.json"); }),
+            "case.json: config.zero_optimization.layer_stages has 2 entries; allowed: one for each of the 1 layers of "
+            "the model");
+}
+
 TEST(Case, KeepsTheHintsOfItsConfig) {
   Case spec = Data().spec;
   spec.config.hints = {{"wall_clock_breakdown", "true"}, {"zero_optimization.sub_group_size", "7"}};

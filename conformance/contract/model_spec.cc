@@ -72,12 +72,20 @@ class ParameterList {
   void Vector(std::string name, int64_t size) { Add(std::move(name), 1, size, UnitShape::kWhole); }
   std::vector<ParameterSpec> Take() { return std::move(parameters_); }
 
+  // What is added from here on is this layer's, and its name begins with what is returned.
+  std::string Enter(int64_t layer) {
+    layer_ = layer;
+    return "layers." + std::to_string(layer) + ".";
+  }
+  void LeaveLayers() { layer_ = ParameterSpec::kNoLayer; }
+
  private:
   void Add(std::string name, int64_t rows, int64_t cols, UnitShape units) {
     const auto id = static_cast<int64_t>(parameters_.size());
-    parameters_.push_back({std::move(name), rows, cols, id, units == UnitShape::kWhole, false, units});
+    parameters_.push_back({std::move(name), rows, cols, id, units == UnitShape::kWhole, false, units, layer_});
   }
 
+  int64_t layer_ = ParameterSpec::kNoLayer;
   std::vector<ParameterSpec> parameters_;
 };
 
@@ -86,7 +94,7 @@ std::vector<ParameterSpec> ExactParameters(const ExactSpec& spec) {
   list.Rows("embed.weight", spec.vocab, spec.width);
   list.Rows("pos.weight", spec.positions, spec.width);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    const std::string prefix = list.Enter(layer);
     list.Matrix(prefix + "attn.q", spec.width, spec.width);
     list.Matrix(prefix + "attn.k", spec.width, spec.kv_width());
     list.Matrix(prefix + "attn.v", spec.width, spec.kv_width());
@@ -121,7 +129,7 @@ std::vector<ParameterSpec> Gpt2Parameters(const Gpt2Spec& spec) {
   list.Rows("embed.weight", spec.vocab, spec.width);
   list.Rows("pos.weight", spec.positions, spec.width);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    const std::string prefix = list.Enter(layer);
     norm(prefix + "norm1");
     linear(prefix + "attn.qkv", spec.width, 3 * spec.width);
     linear(prefix + "attn.out", spec.width, spec.width);
@@ -129,6 +137,7 @@ std::vector<ParameterSpec> Gpt2Parameters(const Gpt2Spec& spec) {
     linear(prefix + "mlp.up", spec.width, spec.hidden);
     linear(prefix + "mlp.down", spec.hidden, spec.width);
   }
+  list.LeaveLayers();
   norm("norm");
   if (!spec.tied_head) list.Rows("head.weight", spec.vocab, spec.width);
   if (spec.unused) list.Rows("unused.weight", kUnusedRows, kUnusedCols);
@@ -139,7 +148,7 @@ std::vector<ParameterSpec> LlamaParameters(const LlamaSpec& spec) {
   ParameterList list;
   list.Rows("embed.weight", spec.vocab, spec.width);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    const std::string prefix = list.Enter(layer);
     list.Vector(prefix + "norm1.weight", spec.width);
     list.Matrix(prefix + "attn.q.weight", spec.width, spec.width);
     list.Matrix(prefix + "attn.k.weight", spec.width, spec.kv_width());
@@ -150,6 +159,7 @@ std::vector<ParameterSpec> LlamaParameters(const LlamaSpec& spec) {
     list.Matrix(prefix + "mlp.up.weight", spec.width, spec.hidden);
     list.Matrix(prefix + "mlp.down.weight", spec.hidden, spec.width);
   }
+  list.LeaveLayers();
   list.Vector("norm.weight", spec.width);
   list.Rows("head.weight", spec.vocab, spec.width);
   if (spec.unused) list.Rows("unused.weight", kUnusedRows, kUnusedCols);
@@ -237,6 +247,7 @@ const RealSpec& ModelSpec::real() const {
 
 RealSpec& ModelSpec::real() { return const_cast<RealSpec&>(std::as_const(*this).real()); }
 
+int64_t ModelSpec::layers() const { return is_exact() ? exact().layers : real().layers; }
 int64_t ModelSpec::width() const { return is_exact() ? exact().width : real().width; }
 
 int64_t ModelSpec::positions() const { return is_exact() ? exact().positions : real().positions; }

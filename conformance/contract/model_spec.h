@@ -97,6 +97,7 @@ class ModelSpec {
   const RealSpec& real() const;
   RealSpec& real();
 
+  int64_t layers() const;
   int64_t width() const;
   int64_t positions() const;
   int64_t vocab() const;
@@ -125,6 +126,9 @@ struct ParameterSpec {
   bool is_vector = false;
   bool frozen = false;
   UnitShape units = UnitShape::kWhole;
+  int64_t layer = kNoLayer;  // l of `layers.l.…`
+
+  static constexpr int64_t kNoLayer = -1;
 
   int64_t num_units() const { return units == UnitShape::kWhole ? 1 : units == UnitShape::kRows ? rows : cols; }
 

@@ -32,6 +32,7 @@ constexpr std::string_view kBuiltKeys[] = {"train_batch_size",
                                            "mesh"};
 
 constexpr std::string_view kZeroKeys[] = {"stage",
+                                          "layer_stages",
                                           "reduce_bucket_size",
                                           "overlap_comm",
                                           "stage3_prefetch_bucket_size",
@@ -124,12 +125,18 @@ void TakeElems(const JsonValue& zero, const char* key, int64_t min, int64_t& fie
   }
 }
 
+// How many layers there are, the model knows (case_file.h).
+void ParseLayerStages(const JsonValue& stages, RunConfig& config) {
+  for (size_t layer = 0; layer < stages.Size(); ++layer) config.layer_stages.push_back(stages[layer].Count(0, 3));
+}
+
 void ParseZero(const JsonValue& zero, std::optional<int64_t> width, RunConfig& config) {
   CheckKeys(zero, kZeroKeys, "zero_optimization");
   constexpr int64_t kMaxWidth = int64_t{1} << 20;  // whose square is kMaxCount
   if (width && *width > kMaxWidth) width = std::nullopt;
   const std::optional<int64_t> square = width ? std::optional(*width * *width) : std::nullopt;
   if (const auto stage = zero.Find("stage")) config.zero_stage = stage->Count(0, 3);
+  if (const auto stages = zero.Find("layer_stages")) ParseLayerStages(*stages, config);
   if (const auto overlap = zero.Find("overlap_comm")) config.overlap_comm = overlap->Bool();
   TakeElems(zero, "reduce_bucket_size", 1, config.reduce_bucket_elems, AutoSize{10, square});
   TakeElems(zero, "stage3_prefetch_bucket_size", 0, config.prefetch_bucket_elems, AutoSize{9, square});
@@ -185,8 +192,15 @@ std::string StorageJson(const RunConfig& config) {
   return json + Fp16Json(config);
 }
 
+std::string LayerStagesJson(const RunConfig& config) {
+  if (config.layer_stages.empty()) return "";
+  std::string stages;
+  for (const int64_t stage : config.layer_stages) stages += (stages.empty() ? "" : ", ") + std::to_string(stage);
+  return ", \"layer_stages\": [" + stages + "]";
+}
+
 std::string ZeroJson(const RunConfig& config) {
-  return "{\"stage\": " + std::to_string(config.zero_stage) +
+  return "{\"stage\": " + std::to_string(config.zero_stage) + LayerStagesJson(config) +
          ", \"reduce_bucket_size\": " + std::to_string(config.reduce_bucket_elems) +
          ", \"overlap_comm\": " + (config.overlap_comm ? "true" : "false") +
          ", \"stage3_prefetch_bucket_size\": " + std::to_string(config.prefetch_bucket_elems) +

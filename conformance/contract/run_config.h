@@ -81,6 +81,7 @@ struct RunConfig {
   int64_t loss_scale = 1;       // with kF16: gradients are made of the loss times this, a power of two; 0: dynamic_loss_scale
   DynamicLossScale dynamic_loss_scale = {};
   int64_t zero_stage = 0;       // 0 ... 3
+  std::vector<int64_t> layer_stages = {};  // of each layer's parameters, where layers differ; else empty
   int64_t reduce_bucket_elems = 500'000'000;
   bool overlap_comm = true;
   int64_t prefetch_bucket_elems = 50'000'000;     // stage 3

@@ -171,6 +171,10 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
        "config.json: zero_optimization.stage is 4; allowed: an integer from 0 to 3"},
       {R"("train_batch_size": 8, "zero_optimization": {"stage": -1})",
        "config.json: zero_optimization.stage is -1; allowed: an integer from 0 to 3"},
+      {R"("train_batch_size": 8, "zero_optimization": {"layer_stages": [0, 4]})",
+       "config.json: zero_optimization.layer_stages[1] is 4; allowed: an integer from 0 to 3"},
+      {R"("train_batch_size": 8, "zero_optimization": {"layer_stages": "auto"})",
+       "config.json: zero_optimization.layer_stages is \"auto\"; allowed: an array"},
       {R"("train_batch_size": 8, "zero_optimization": 1)", "config.json: zero_optimization is 1; allowed: an object"},
       {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 0})",
        "config.json: zero_optimization.reduce_bucket_size is 0; allowed: an integer from 1 to 1099511627776"},
@@ -475,6 +479,15 @@ TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
     }
   }
   EXPECT_EQ(num_configs, 192);
+}
+
+TEST(ToJson, HasStagesOfLayersWhereThereAreAny) {
+  RunConfig config = Parse(With(R"("train_batch_size": 12, "zero_optimization": {"stage": 1, "layer_stages": [3, 0, 2]})"));
+  EXPECT_EQ(config.layer_stages, (std::vector<int64_t>{3, 0, 2}));
+  EXPECT_NE(ToJson(config).find(R"({"stage": 1, "layer_stages": [3, 0, 2], "reduce)"), std::string::npos);
+  EXPECT_EQ(Parse(ToJson(config)), config);
+  config.layer_stages.clear();
+  EXPECT_EQ(ToJson(config).find("layer_stages"), std::string::npos);
 }
 
 TEST(ToJson, ShowsEveryKeyResolvedInTheOrderOfTheTable) {

@@ -207,8 +207,13 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   if (!Contains(description.optimizers, optimizer)) return lacks("optimizer " + optimizer);
   const auto lists = [&](int64_t stage) { return std::find(stages.begin(), stages.end(), stage) != stages.end(); };
   const bool one_rank = spec.config.data_degree == 1;  // then all stages do what stage 0 does (docs/formats.md)
-  if (!lists(spec.config.zero_stage) && !(one_rank && lists(0))) {
-    return lacks("zero stage " + std::to_string(spec.config.zero_stage));
+  std::vector<int64_t> asked = spec.config.layer_stages;
+  asked.push_back(spec.config.zero_stage);
+  for (const int64_t stage : asked) {
+    if (!lists(stage) && !(one_rank && lists(0))) return lacks("zero stage " + std::to_string(stage));
+  }
+  if (!spec.config.layer_stages.empty() && !one_rank && !description.Has("layer_stages")) {
+    return lacks("feature layer_stages");
   }
   if (spec.config.data_degree > description.max_data_degree) {
     return "the engine's max_data_degree is " + std::to_string(description.max_data_degree);

@@ -244,6 +244,22 @@ TEST(Declined, NamesEachThingThatTheDescriptionLacks) {
   }
 }
 
+TEST(Declined, AsksForEachStageOfALayerWhereThereAreSeveralRanks) {
+  contract::Case spec = MakePlan(PlanOptions{}).cases.front().spec;
+  spec.config.data_degree = 2;
+  spec.config.zero_stage = 0;
+  spec.config.layer_stages = {1, 2};
+  contract::EngineDescription description = AbleEngine();
+  EXPECT_EQ(Declined(description, spec), "the engine's description does not list feature layer_stages");
+  description.features.push_back("layer_stages");
+  EXPECT_FALSE(Declined(description, spec));
+  description.zero_stages = {0, 1};
+  EXPECT_EQ(Declined(description, spec), "the engine's description does not list zero stage 2");
+  spec.config.data_degree = 1;
+  description.features.pop_back();
+  EXPECT_FALSE(Declined(description, spec));
+}
+
 TEST(FailureFolder, IsAnotherOneForEachRunOfCandidateAndCleanTwin) {
   std::set<std::string> names;
   size_t num_runs = 0;

@@ -291,6 +291,17 @@ class Traces(InFolder):
                 spec["config"]["zero_optimization"]["stage"] = 1
                 self.check(Sharder, spec)
 
+    def test_a_layer_of_stage_0_is_whole_where_others_are_sharded(self):
+        for layer_stages, is_whole in (([0], True), ([1], False)):
+            self.setUp()
+            spec = copy.deepcopy({**example_cases.GPT2, "dump_steps": []})
+            spec["config"]["zero_optimization"] = {"stage": 1, "layer_stages": layer_stages}
+            self.assertEqual(spec["model"]["layers"], len(layer_stages))
+            exports = Exports(kit.read_case(self.case_dir(spec)))
+            layer = next(p for p in exports.case.parameters if p.name.startswith("layers.0.") and not p.frozen)
+            self.assertEqual(exports.is_whole("moment", layer), is_whole)
+            self.assertFalse(exports.is_whole("moment", exports.case.parameters[0]))
+
     def test_phases_are_written_where_the_case_wants_them(self):
         class Marked(Pretender):
             def step(self, batch):

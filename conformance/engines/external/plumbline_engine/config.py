@@ -20,7 +20,7 @@ KNOWN_KEYS = {
     *("fp16." + key for key in ("enabled", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
                                 "consecutive_hysteresis", "min_loss_scale")),
     *("zero_optimization." + key
-      for key in ("stage", "reduce_bucket_size", "overlap_comm", "stage3_prefetch_bucket_size",
+      for key in ("stage", "layer_stages", "reduce_bucket_size", "overlap_comm", "stage3_prefetch_bucket_size",
                   "stage3_param_persistence_threshold", "stage3_max_live_parameters")),
     *("optimizer.params." + key for key in ("lr", "betas", "eps", "weight_decay", "momentum", "nesterov", "adam_w_mode",
                                             "max_coeff", "min_coeff")),
@@ -59,6 +59,7 @@ class Config:
         self.loss_scale = raw.get("fp16", {}).get("loss_scale", 0) if self.storage == "fp16" else 1
         self.has_loss_scaler = self.storage == "fp16" and self.loss_scale == 0  # a dynamic scale
         self.stage = zero.get("stage", 0)
+        self.layer_stages = zero.get("layer_stages", [])
         self.reduce_bucket_size = zero.get("reduce_bucket_size", 500_000_000)
         self.optimizer, self.optimizer_params = optimizer["type"], optimizer.get("params", {})
         self.groups = raw.get("param_groups", [])
@@ -80,6 +81,11 @@ class Config:
         if batch not in (None, self.train_batch):
             raise ValueError("train_batch_size is %d; micro-batch %d, accumulation %d and mesh.data %d make %d"
                              % (batch, micro, steps, self.data_degree, self.train_batch))
+
+    def stage_of(self, name):
+        """The ZeRO stage of a parameter: its layer's, or that of all."""
+        parts = name.split(".")
+        return self.layer_stages[int(parts[1])] if self.layer_stages and parts[0] == "layers" else self.stage
 
     @property
     def has_moment(self):

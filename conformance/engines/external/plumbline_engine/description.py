@@ -3,8 +3,8 @@
 
 The harness declines such a case without a start; an engine that is started for it anyway must say `unsupported` too.
 """
-FEATURES = ("accumulation", "certificate", "deterministic", "dropout", "dump", "grouped_heads", "ledger", "loss_scaler",
-            "memory", "norm_history", "perturbation", "save", "unequal_lengths", "unit_clipping")
+FEATURES = ("accumulation", "certificate", "deterministic", "dropout", "dump", "grouped_heads", "layer_stages",
+            "ledger", "loss_scaler", "memory", "norm_history", "perturbation", "save", "unequal_lengths", "unit_clipping")
 ALLOWED = {
     "families": ("exact", "gpt2", "llama"), "dtypes": ("fp64", "fp32", "bf16", "fp16"),
     "optimizers": ("ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"),
@@ -37,11 +37,13 @@ def declined(description, case):
             return "%s: %s is not among them" % (field, value)
     if config.data_degree > description["max_data_degree"]:
         return "mesh.data is %d; at most %d" % (config.data_degree, description["max_data_degree"])
-    if config.data_degree > 1 and config.stage not in description["zero_stages"]:
-        return "zero_optimization.stage is %d" % config.stage
+    for stage in (config.stage, *config.layer_stages) if config.data_degree > 1 else ():
+        if stage not in description["zero_stages"]:
+            return "a stage of zero_optimization is %d" % stage
     needs = {"dropout": case.has_dropout, "grouped_heads": model.get("kv_heads", model["heads"]) != model["heads"],
              "accumulation": config.accumulation > 1, "unit_clipping": config.clips == "unit",
              "norm_history": config.clips == "history", "loss_scaler": config.has_loss_scaler,
+             "layer_stages": config.data_degree > 1 and bool(config.layer_stages),
              "unequal_lengths": model.get("unequal_lengths", False),
              "save": bool(case.save_steps) or case.resume, "perturbation": case.perturbation is not None,
              "dump": bool(case.dump_steps)}

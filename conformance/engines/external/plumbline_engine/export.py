@@ -55,9 +55,10 @@ class Exports:
     def is_whole(self, kind, parameter):
         """Whether every rank must list all of it, whatever the others have."""
         config = self.case.config
-        if config.data_degree == 1 or config.stage == 0 or parameter.frozen:
+        stage = config.stage_of(parameter.name)
+        if config.data_degree == 1 or stage == 0 or parameter.frozen:
             return True
-        return kind == "weight" and config.stage < 3
+        return kind == "weight" and stage < 3
 
     def held(self, exported):
         """A list of Held, or ValueError."""
