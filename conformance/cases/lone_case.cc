@@ -112,6 +112,7 @@ Problem ProblemOf(const contract::Case& spec, const std::string& name) {
   plain.loss_scale = none.loss_scale;
   plain.dynamic_loss_scale = none.dynamic_loss_scale;
   plain.zero_stage = none.zero_stage;
+  plain.layer_stages = none.layer_stages;
   plain.reduce_bucket_elems = none.reduce_bucket_elems;
   plain.overlap_comm = none.overlap_comm;
   plain.prefetch_bucket_elems = none.prefetch_bucket_elems;

@@ -74,6 +74,9 @@ ShrinkAxis Zero() {
           [](Case& spec, int64_t value) { spec.config.zero_stage = value; }};
 }
 
+bool HasLayerStages(const Case& spec) { return !spec.config.layer_stages.empty(); }
+void WithoutLayerStages(Case& spec) { spec.config.layer_stages.clear(); }
+
 ShrinkAxis Accumulation() {
   return {"accumulation", [](const Case& spec) { return spec.config.accumulation_steps; },
           [](const Case& spec) { return Range(1, spec.config.accumulation_steps); },
@@ -148,6 +151,7 @@ ShrinkAxis Layers() {
   ShrinkAxis axis = ModelSize<&contract::ExactSpec::layers, &contract::RealSpec::layers, 1>("layers");
   axis.set = [](Case& spec, int64_t value) {
     Set<&contract::ExactSpec::layers, &contract::RealSpec::layers>(spec, value);
+    if (HasLayerStages(spec)) spec.config.layer_stages.resize(static_cast<size_t>(value));
     if (!spec.model.is_exact()) DropWhatFitsNothing(spec);
   };
   return axis;
@@ -352,6 +356,7 @@ const std::vector<ShrinkAxis>& ShrinkAxes() {
   static const std::vector<ShrinkAxis> axes = {
       Data(),
       Zero(),
+      Flag<HasLayerStages, WithoutLayerStages>("layers' own stages"),
       Accumulation(),
       Limit<&RunConfig::reduce_bucket_elems>("bucket"),
       Overlap(),

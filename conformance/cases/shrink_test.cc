@@ -19,7 +19,7 @@ namespace {
 
 using contract::Case;
 
-// All cases of all families' lists, and one with hints.
+// All cases of all families' lists, one with hints and one whose layers have stages of their own.
 const std::vector<Case>& ListedCases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
@@ -38,7 +38,11 @@ const std::vector<Case>& ListedCases() {
     Case hinted = all.front();
     hinted.id = "exact/hinted";
     hinted.config.hints = {{"steps_per_print", "10"}, {"zero_optimization.sub_group_size", "7"}};
-    all.insert(all.begin(), hinted);
+    Case layered = all.front();
+    layered.id = "exact/layered";
+    layered.config.layer_stages.assign(static_cast<size_t>(layered.model.layers()), 1);
+    layered.config.layer_stages.back() = 2;
+    all.insert(all.begin(), {hinted, layered});
     return all;
   }();
   return cases;
@@ -108,6 +112,14 @@ TEST(ShrinkAxes, OneLayerLessTakesItsFrozenParametersAlong) {
             (std::vector<std::string>{"embed.weight", "layers.1.norm2.weight", "layers.1.mlp.up.bias"}));
   spec = WithValue(spec, AxisOf("layers"), 1).value();
   EXPECT_EQ(spec.model.gpt2().frozen, std::vector<std::string>{"embed.weight"});
+}
+
+TEST(ShrinkAxes, OneLayerLessTakesItsStageAlong) {
+  Case spec = Listed("exact/layered");
+  spec.model.exact().layers = 3;
+  spec.config.layer_stages = {1, 0, 2};
+  EXPECT_EQ(WithValue(spec, AxisOf("layers"), 2).value().config.layer_stages, (std::vector<int64_t>{1, 0}));
+  EXPECT_TRUE(WithValue(spec, AxisOf("layers' own stages"), 0).value().config.layer_stages.empty());
 }
 
 // A case may not have a group that no parameter belongs to.

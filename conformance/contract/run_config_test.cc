@@ -173,8 +173,8 @@ TEST(RunConfig, NamesEachValueThatIsNotAllowed) {
        "config.json: zero_optimization.stage is -1; allowed: an integer from 0 to 3"},
       {R"("train_batch_size": 8, "zero_optimization": {"layer_stages": [0, 4]})",
        "config.json: zero_optimization.layer_stages[1] is 4; allowed: an integer from 0 to 3"},
-      {R"("train_batch_size": 8, "zero_optimization": {"layer_stages": "auto"})",
-       "config.json: zero_optimization.layer_stages is \"auto\"; allowed: an array"},
+      {R"("train_batch_size": 8, "zero_optimization": {"layer_stages": 3})",
+       "config.json: zero_optimization.layer_stages is 3; allowed: an array"},
       {R"("train_batch_size": 8, "zero_optimization": 1)", "config.json: zero_optimization is 1; allowed: an object"},
       {R"("train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 0})",
        "config.json: zero_optimization.reduce_bucket_size is 0; allowed: an integer from 1 to 1099511627776"},
@@ -230,7 +230,8 @@ TEST(RunConfig, TakesAPowerOfTwoAsTheLossScaleOfFp16) {
 }
 
 TEST(RunConfig, ScalesTheLossDynamicallyWithDeepSpeedsDefaults) {
-  const RunConfig config = Parse(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})");
+  const RunConfig config =
+      Parse(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})");
   EXPECT_TRUE(HasDynamicLossScale(config));
   EXPECT_EQ(config.dynamic_loss_scale, (DynamicLossScale{16, 1000, 2, false, 1}));
   EXPECT_EQ(Parse(ToJson(config)), config);
@@ -256,8 +257,8 @@ TEST(RunConfig, RefusesSettingsOfTheLossScaleByNameAndRange) {
   EXPECT_EQ(message(R"("hysteresis": 0)"),
             "config.json: fp16.hysteresis is 0; allowed: an integer from 1 to 1099511627776");
   for (const std::string value : {"0", "3", "0.5"}) {
-    EXPECT_EQ(message(R"("min_loss_scale": )" + value), "config.json: fp16.min_loss_scale is " + value +
-                                                            "; allowed: a power of two from 1 to 16777216");
+    EXPECT_EQ(message(R"("min_loss_scale": )" + value),
+              "config.json: fp16.min_loss_scale is " + value + "; allowed: a power of two from 1 to 16777216");
   }
   EXPECT_EQ(message(R"("initial_scale_power": 3, "min_loss_scale": 16)"),
             "config.json: fp16.min_loss_scale is 16; allowed: at most 2^initial_scale_power, 8");
@@ -482,7 +483,8 @@ TEST(ToJson, ParsesBackToTheSameConfigAndIsAFixedPoint) {
 }
 
 TEST(ToJson, HasStagesOfLayersWhereThereAreAny) {
-  RunConfig config = Parse(With(R"("train_batch_size": 12, "zero_optimization": {"stage": 1, "layer_stages": [3, 0, 2]})"));
+  RunConfig config =
+      Parse(With(R"("train_batch_size": 12, "zero_optimization": {"stage": 1, "layer_stages": [3, 0, 2]})"));
   EXPECT_EQ(config.layer_stages, (std::vector<int64_t>{3, 0, 2}));
   EXPECT_NE(ToJson(config).find(R"({"stage": 1, "layer_stages": [3, 0, 2], "reduce)"), std::string::npos);
   EXPECT_EQ(Parse(ToJson(config)), config);

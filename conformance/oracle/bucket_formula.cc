@@ -31,15 +31,6 @@ std::vector<FilledBucket> FilledBuckets(const contract::ModelSpec& model, const 
 
 }  // namespace
 
-std::vector<size_t> TrainedInReverseOrder(const contract::ModelSpec& model) {
-  const std::vector<contract::ParameterSpec> parameters = contract::Parameters(model);
-  std::vector<size_t> order;
-  for (size_t parameter = parameters.size(); parameter-- > 0;) {
-    if (!parameters[parameter].frozen) order.push_back(parameter);
-  }
-  return order;
-}
-
 int64_t AlignedElems(int64_t elems) { return RoundUp(elems, kAlignElems); }
 
 std::vector<int64_t> PaddedBucketElems(const contract::ModelSpec& model, const contract::RunConfig& config,

@@ -12,9 +12,6 @@
 
 namespace plumbline::conformance {
 
-// The parameters that are not frozen (canonical indices), as they are walked under stages 0 to 2.
-std::vector<size_t> TrainedInReverseOrder(const contract::ModelSpec& model);
-
 // `elems` rounded up to where the next parameter may begin.
 int64_t AlignedElems(int64_t elems);
 

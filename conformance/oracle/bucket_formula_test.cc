@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "conformance/oracle/gather_formula.h"
 #include "conformance/oracle/testing/example_gpt2.h"
 #include "conformance/oracle/testing/example_run.h"
 
@@ -13,10 +14,14 @@ using Lengths = std::vector<int64_t>;
 
 // Elements of the example in reverse: down 21, up 21, o, v, k, q 9 each, pos 15, embed 33; alone each is padded to 32,
 // embed to 64.
+Lengths OfWholeModel(const contract::Case& spec) {
+  return PaddedBucketElems(spec.model, spec.config, PlanGathers(spec.model, spec.config).resident.at(0).parameters);
+}
+
 Lengths OfWholeModel(int64_t bucket_elems, int64_t world) {
   contract::Case spec = ExampleCase(world);
   spec.config.reduce_bucket_elems = bucket_elems;
-  return PaddedBucketElems(spec.model, spec.config, TrainedInReverseOrder(spec.model));
+  return OfWholeModel(spec);
 }
 
 TEST(PaddedBucketElems, AlignsEachParameterAndPadsTheBucketToTheWorld) {
@@ -45,16 +50,9 @@ TEST(PaddedBucketElems, OfNoParametersAreNone) {
   EXPECT_TRUE(PaddedBucketElems(spec.model, spec.config, {}).empty());
 }
 
-TEST(TrainedInReverseOrder, LeavesFrozenParametersOutAndKeepsUnusedOnes) {
-  contract::Case spec = ExampleGpt2(2, 1);
-  spec.model.gpt2().unused = true;
-  spec.model.gpt2().frozen = {"embed.weight", "layers.0.attn.qkv.weight", "norm.bias"};
-  EXPECT_EQ(TrainedInReverseOrder(spec.model), (std::vector<size_t>{16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 3, 2, 1}));
-}
-
 TEST(PaddedBucketElems, HasNoSpaceForFrozenParameters) {
   contract::Case spec = ExampleGpt2(3, 1);
-  const auto padded = [&] { return PaddedBucketElems(spec.model, spec.config, TrainedInReverseOrder(spec.model)); };
+  const auto padded = [&] { return OfWholeModel(spec); };
   EXPECT_EQ(padded(), Lengths{576});
   spec.model.gpt2().frozen = {"layers.0.attn.qkv.weight", "norm.bias"};
   EXPECT_EQ(padded(), Lengths{480});

@@ -24,44 +24,45 @@ void Append(Calls& calls, CollectiveKind kind, const std::vector<int64_t>& padde
   for (const int64_t elems : padded_elems) calls.push_back({kind, elems * elem_bytes});
 }
 
-// Reductions of a step under stages 0 to 2: buckets in their order, in the micro-batches that have any.
-void AppendReductions(Calls& calls, const contract::RunConfig& config, const std::vector<int64_t>& padded_elems) {
-  const CollectiveKind kind = config.zero_stage == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
-  const int64_t times = config.zero_stage == 2 ? config.accumulation_steps : 1;
-  for (int64_t i = 0; i < times; ++i) Append(calls, kind, padded_elems, kGradientBytes);
-}
-
-// Stage 3, from the first use of a step to the last reduction.
+// From the first use of a step to its last reduction.
 class UsesOfStep {
  public:
   UsesOfStep(const contract::ModelSpec& model, const contract::RunConfig& config)
       : model_(model), config_(config), units_(UnitsOf(model)), plan_(PlanGathers(model, config)) {
     for (const GatherSet& group : plan_.groups) AddSet(group);
-    AddSet(plan_.persistent);
+    for (const GatherSet& set : plan_.resident) AddSet(set);
   }
 
   Calls Run() {
-    for (int64_t micro_batch = 0; micro_batch < config_.accumulation_steps; ++micro_batch) RunMicroBatch();
+    for (int64_t left = config_.accumulation_steps; left-- > 0;) RunMicroBatch(left == 0);
     return std::move(calls_);
   }
 
-  // Buckets of the persistent parameters: gathered after the update.
-  std::vector<int64_t> PersistentElems() const {
-    return PaddedBucketElems(model_, config_, plan_.persistent.parameters);
+  // What is gathered after the update.
+  Calls Publish() const {
+    Calls calls;
+    for (const GatherSet& set : plan_.resident) {
+      if (set.gathers_per_step == 0) continue;
+      Append(calls, CollectiveKind::kAllGather, PaddedBucketElems(model_, config_, set.parameters),
+             contract::SizeBytes(config_.storage));
+    }
+    return calls;
   }
 
  private:
   struct Set {
+    int64_t stage;
     std::vector<int64_t> padded_elems;    // of its buckets
     std::vector<size_t> last_parameters;  // of each bucket, the one whose gradient is finished last
   };
 
   void AddSet(const GatherSet& set) {
-    sets_.push_back(
-        {PaddedBucketElems(model_, config_, set.parameters), LastParametersOfBuckets(model_, config_, set.parameters)});
+    sets_.push_back({set.stage, PaddedBucketElems(model_, config_, set.parameters),
+                     LastParametersOfBuckets(model_, config_, set.parameters)});
   }
 
-  void RunMicroBatch() {
+  void RunMicroBatch(bool is_last) {
+    is_last_ = is_last;
     const size_t num_forward = units_.uses.size() / 2 + 1;
     for (size_t i = 0; i < units_.uses.size(); ++i) {
       if (i == num_forward) Reduce([&](size_t parameter) { return !IsUsed(parameter); });
@@ -86,11 +87,15 @@ class UsesOfStep {
     for (size_t parameter = contract::Parameters(model_).size(); parameter-- > 0;) {
       if (!finished(parameter)) continue;
       for (const Set& set : sets_) {
-        for (size_t bucket = 0; bucket < set.padded_elems.size(); ++bucket) {
-          if (set.last_parameters[bucket] != parameter) continue;
-          calls_.push_back({CollectiveKind::kReduceScatter, set.padded_elems[bucket] * kGradientBytes});
-        }
+        if (set.stage >= 2 || is_last_) ReduceBucketOf(parameter, set);
       }
+    }
+  }
+
+  void ReduceBucketOf(size_t parameter, const Set& set) {
+    const CollectiveKind kind = set.stage == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
+    for (size_t bucket = 0; bucket < set.padded_elems.size(); ++bucket) {
+      if (set.last_parameters[bucket] == parameter) calls_.push_back({kind, set.padded_elems[bucket] * kGradientBytes});
     }
   }
 
@@ -113,14 +118,11 @@ class UsesOfStep {
   const contract::RunConfig& config_;
   const ModelUnits units_;
   const GatherPlan plan_;
-  std::vector<Set> sets_;  // the groups, then the persistent parameters
+  std::vector<Set> sets_;  // the groups, then what is resident
   size_t use_ = 0;
+  bool is_last_ = false;  // of the step's micro-batches
   Calls calls_;
 };
-
-void AppendNorm(Calls& calls, const contract::ModelSpec& model, const contract::RunConfig& config) {
-  for (int64_t bytes : NormReductions(model, config)) calls.push_back({CollectiveKind::kAllReduce, bytes});
-}
 
 }  // namespace
 
@@ -128,22 +130,14 @@ std::vector<CollectiveCall> ExpectedCalls(const contract::ModelSpec& model, cons
   Calls calls;
   if (config.data_degree == 1) return calls;
   const CollectiveCall scalar{CollectiveKind::kAllReduce, kScalarBytes};
-  const int64_t weight_bytes = contract::SizeBytes(config.storage);
   calls.push_back(scalar);
-  if (config.zero_stage == 3) {
-    UsesOfStep uses(model, config);
-    const Calls used = uses.Run();
-    calls.insert(calls.end(), used.begin(), used.end());
-    calls.push_back(scalar);
-    AppendNorm(calls, model, config);
-    Append(calls, CollectiveKind::kAllGather, uses.PersistentElems(), weight_bytes);
-    return calls;
-  }
-  const std::vector<int64_t> padded_elems = PaddedBucketElems(model, config, TrainedInReverseOrder(model));
-  AppendReductions(calls, config, padded_elems);
+  UsesOfStep uses(model, config);
+  const Calls used = uses.Run();
+  calls.insert(calls.end(), used.begin(), used.end());
   calls.push_back(scalar);
-  AppendNorm(calls, model, config);
-  if (config.zero_stage > 0) Append(calls, CollectiveKind::kAllGather, padded_elems, weight_bytes);
+  for (int64_t bytes : NormReductions(model, config)) calls.push_back({CollectiveKind::kAllReduce, bytes});
+  const Calls published = uses.Publish();
+  calls.insert(calls.end(), published.begin(), published.end());
   return calls;
 }
 

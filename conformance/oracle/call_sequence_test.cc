@@ -21,6 +21,17 @@ constexpr CollectiveCall Reduce(int64_t bytes) { return {CollectiveKind::kAllRed
 constexpr CollectiveCall Scatter(int64_t bytes) { return {CollectiveKind::kReduceScatter, bytes}; }
 constexpr CollectiveCall Gather(int64_t bytes) { return {CollectiveKind::kAllGather, bytes}; }
 
+std::map<std::string, contract::CommCount> Sums(const contract::Case& spec) {
+  std::map<std::string, contract::CommCount> sums;
+  for (const CollectiveCall& call : ExpectedCalls(spec.model, spec.config)) {
+    const char* const kinds[] = {"", "all_reduce", "reduce_scatter", "all_gather"};
+    contract::CommCount& sum = sums[kinds[static_cast<size_t>(call.kind)]];
+    sum.calls += 1;
+    sum.bytes += call.bytes;
+  }
+  return sums;
+}
+
 TEST(SequenceOf, IsZeroWithoutCallsAndTheExampleOfTheFormats) {
   EXPECT_EQ(SequenceOf({}), 0u);
   const Calls calls{Reduce(8), Scatter(256), Scatter(256), Reduce(8), Gather(256), Gather(256)};
@@ -65,6 +76,29 @@ TEST(ExpectedCalls, UnderStageThreeGatherBeforeEachUseAndReduceWhatItFinishes) {
                    Gather(4 * 448), Scatter(4 * 448), Scatter(256), Scatter(256), Reduce(8), Reduce(168)}));
 }
 
+TEST(ExpectedCalls, OfLayersWithStagesOfTheirOwnFollowEachStage) {
+  const contract::Case spec = ExampleOfLayerStages(1, 0, 2, 2);
+  EXPECT_EQ(ExpectedCalls(spec.model, spec.config),
+            (Calls{Reduce(8), Scatter(4 * 192), Reduce(4 * 448), Scatter(4 * 448), Scatter(4 * 192), Reduce(8),
+                   Reduce(168), Gather(4 * 192), Gather(4 * 448)}));
+}
+
+TEST(ExpectedCalls, GatherOneLayerOfStageThreeForItsOwnUses) {
+  const contract::Case spec = ExampleOfLayerStages(0, 3, 1, 1);
+  EXPECT_EQ(ExpectedCalls(spec.model, spec.config),
+            (Calls{Reduce(8), Gather(4 * 448), Gather(4 * 448), Scatter(4 * 448), Reduce(4 * 448), Scatter(4 * 192),
+                   Reduce(8), Reduce(168), Gather(4 * 192)}));
+}
+
+TEST(ExpectedCalls, DoNotDependOnWhetherOneStageIsWrittenForEachLayer) {
+  for (int64_t stage : {0, 1, 2, 3}) {
+    contract::Case spec = ExampleOfLayerStages(stage, stage, stage, 3);
+    const Calls calls = ExpectedCalls(spec.model, spec.config);
+    spec.config.layer_stages.clear();
+    EXPECT_EQ(calls, ExpectedCalls(spec.model, spec.config)) << stage;
+  }
+}
+
 TEST(ExpectedCalls, SumToTheLedgersFormulaInEveryStageAndWithPersistentFrozenAndUnusedParameters) {
   for (int64_t world : {2, 3, 5}) {
     for (int64_t stage : {0, 1, 2, 3}) {
@@ -76,15 +110,21 @@ TEST(ExpectedCalls, SumToTheLedgersFormulaInEveryStageAndWithPersistentFrozenAnd
           spec.config.persistence_threshold_elems = threshold;
           spec.config.reduce_bucket_elems = bucket;
           spec.config.accumulation_steps = 3;
-          std::map<std::string, contract::CommCount> sums;
-          for (const CollectiveCall& call : ExpectedCalls(spec.model, spec.config)) {
-            const char* const kinds[] = {"", "all_reduce", "reduce_scatter", "all_gather"};
-            contract::CommCount& sum = sums[kinds[static_cast<size_t>(call.kind)]];
-            sum.calls += 1;
-            sum.bytes += call.bytes;
-          }
-          EXPECT_EQ(sums, ExpectedComm(spec.model, spec.config)) << world << " " << stage << " " << threshold;
+          EXPECT_EQ(Sums(spec), ExpectedComm(spec.model, spec.config)) << world << " " << stage << " " << threshold;
         }
+      }
+    }
+  }
+}
+
+TEST(ExpectedCalls, SumToTheLedgersFormulaForAllStagesOfTwoLayersAndTheRest) {
+  for (int64_t first : {0, 1, 2, 3}) {
+    for (int64_t second : {0, 1, 2, 3}) {
+      for (int64_t others : {0, 1, 2, 3}) {
+        contract::Case spec = ExampleOfLayerStages(first, second, others, 3);
+        spec.config.persistence_threshold_elems = 5;
+        spec.config.reduce_bucket_elems = 40;
+        EXPECT_EQ(Sums(spec), ExpectedComm(spec.model, spec.config)) << first << second << others;
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "conformance/contract/layer_stages.h"
 #include "conformance/oracle/unit_formula.h"
 
 namespace plumbline::conformance {
@@ -18,7 +19,22 @@ struct Group {
 };
 
 bool IsGathered(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
-  return !parameter.frozen && !IsPersistent(parameter, config);
+  return !parameter.frozen && contract::StageOf(config, parameter) == 3 && !IsPersistent(parameter, config);
+}
+
+std::vector<GatherSet> ResidentSets(const std::vector<contract::ParameterSpec>& parameters,
+                                    const contract::RunConfig& config) {
+  std::vector<GatherSet> sets;
+  for (const int64_t stage : {3, 2, 1, 0}) {
+    GatherSet set{{}, stage, stage == 0 ? 0 : 1};
+    for (size_t parameter = parameters.size(); parameter-- > 0;) {
+      const contract::ParameterSpec& spec = parameters[parameter];
+      if (spec.frozen || IsGathered(spec, config) || contract::StageOf(config, spec) != stage) continue;
+      set.parameters.push_back(parameter);
+    }
+    if (!set.parameters.empty()) sets.push_back(std::move(set));
+  }
+  return sets;
 }
 
 // Parameters that are gathered, by the set of units that read them; by largest index, descending.
@@ -152,7 +168,8 @@ std::vector<size_t> UsesOfAStep(const std::vector<size_t>& micro_batch, int64_t 
 }  // namespace
 
 bool IsPersistent(const contract::ParameterSpec& parameter, const contract::RunConfig& config) {
-  return !parameter.frozen && parameter.numel() < config.persistence_threshold_elems;
+  return !parameter.frozen && contract::StageOf(config, parameter) == 3 &&
+         parameter.numel() < config.persistence_threshold_elems;
 }
 
 GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConfig& config) {
@@ -161,11 +178,8 @@ GatherPlan PlanGathers(const contract::ModelSpec& model, const contract::RunConf
   const std::vector<Group> groups = Groups(parameters, units.reads, config);
   const std::vector<size_t> uses = UsesOfAStep(units.uses, config.accumulation_steps);
   GatherPlan plan;
-  for (const Group& group : groups) plan.groups.push_back({group.parameters, 0});
-  plan.persistent.gathers_per_step = 1;
-  for (size_t parameter = parameters.size(); parameter-- > 0;) {
-    if (IsPersistent(parameters[parameter], config)) plan.persistent.parameters.push_back(parameter);
-  }
+  for (const Group& group : groups) plan.groups.push_back({group.parameters});
+  plan.resident = ResidentSets(parameters, config);
   plan.live.resize(uses.size());
   plan.posted.resize(uses.size());
   for (const Residence& residence : Planner(groups, uses, config).Residences()) {

@@ -39,7 +39,7 @@ TEST(PlanGathers, GroupsByTheUnitsThatRead) {
   EXPECT_EQ(plan.groups[0].parameters, (Indices{7, 6, 5, 4, 3, 2}));
   EXPECT_EQ(plan.groups[1].parameters, Indices{1});
   EXPECT_EQ(plan.groups[2].parameters, Indices{0});
-  EXPECT_TRUE(plan.persistent.parameters.empty());
+  EXPECT_TRUE(plan.resident.empty());
 }
 
 TEST(PlanGathers, GathersOnceAStepWhereEverythingMayStay) {
@@ -63,16 +63,18 @@ TEST(PlanGathers, KeepsSmallParametersAside) {
   ASSERT_EQ(plan.groups.size(), 2u);
   EXPECT_EQ(plan.groups[0].parameters, (Indices{7, 6}));
   EXPECT_EQ(plan.groups[1].parameters, Indices{0});
-  EXPECT_EQ(plan.persistent.parameters, (Indices{5, 4, 3, 2, 1}));
-  EXPECT_EQ(plan.persistent.gathers_per_step, 1);
+  ASSERT_EQ(plan.resident.size(), 1u);
+  EXPECT_EQ(plan.resident[0].parameters, (Indices{5, 4, 3, 2, 1}));
+  EXPECT_EQ(plan.resident[0].stage, 3);
+  EXPECT_EQ(plan.resident[0].gathers_per_step, 1);
   const GatherPlan all = PlanGathers(ExampleCase(2).model, Config(0, 1000));
   EXPECT_TRUE(all.groups.empty());
-  EXPECT_EQ(all.persistent.parameters.size(), 8u);
+  EXPECT_EQ(all.resident.at(0).parameters.size(), 8u);
 }
 
 TEST(PlanGathers, ShardsAParameterAsLargeAsTheThreshold) {
-  EXPECT_TRUE(PlanGathers(ExampleCase(2).model, Config(0, 9)).persistent.parameters.empty());
-  EXPECT_EQ(PlanGathers(ExampleCase(2).model, Config(0, 10)).persistent.parameters, (Indices{5, 4, 3, 2}));
+  EXPECT_TRUE(PlanGathers(ExampleCase(2).model, Config(0, 9)).resident.empty());
+  EXPECT_EQ(PlanGathers(ExampleCase(2).model, Config(0, 10)).resident.at(0).parameters, (Indices{5, 4, 3, 2}));
 }
 
 TEST(PlanGathers, HoldsDuringAUseWhatItReadsAndWhatStays) {
@@ -161,7 +163,47 @@ TEST(PlanGathers, LeavesFrozenParametersOutOfGroupsSizesAndThePersistentSet) {
   EXPECT_EQ(plan.groups[2].parameters, Indices{0});
   EXPECT_EQ(plan.groups[2].gathers_per_step, 1);
   spec.config.persistence_threshold_elems = 5;
-  EXPECT_EQ(PlanGathers(spec.model, spec.config).persistent.parameters, (Indices{14, 13, 9, 8, 7, 3, 2}));
+  EXPECT_EQ(PlanGathers(spec.model, spec.config).resident.at(0).parameters, (Indices{14, 13, 9, 8, 7, 3, 2}));
+}
+
+TEST(PlanGathers, UnderStagesZeroToTwoHasAllThatIsTrainedInOneSet) {
+  for (int64_t stage : {0, 1, 2}) {
+    contract::Case spec = ExampleGpt2(2, stage);
+    spec.model.gpt2().unused = true;
+    spec.model.gpt2().frozen = {"embed.weight", "layers.0.attn.qkv.weight", "norm.bias"};
+    spec.config.persistence_threshold_elems = 20;
+    const GatherPlan plan = PlanGathers(spec.model, spec.config);
+    EXPECT_TRUE(plan.groups.empty());
+    ASSERT_EQ(plan.resident.size(), 1u);
+    EXPECT_EQ(plan.resident[0].parameters, (Indices{16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 3, 2, 1}));
+    EXPECT_EQ(plan.resident[0].stage, stage);
+    EXPECT_EQ(plan.resident[0].gathers_per_step, stage == 0 ? 0 : 1);
+  }
+}
+
+// Parameters 2 to 13 of layer 0, 14 to 25 of layer 1, and so on; the four norms and biases of a layer have 4 to 12
+// elements.
+TEST(PlanGathers, SortsParametersByTheStagesOfTheirLayers) {
+  contract::Case spec = ExampleGpt2(2, 3);
+  spec.model.gpt2().layers = 4;
+  spec.config.layer_stages = {2, 0, 3, 1};
+  spec.config.persistence_threshold_elems = 5;
+  const GatherPlan plan = PlanGathers(spec.model, spec.config);
+  const auto layer = [](size_t index) {
+    Indices parameters;
+    for (size_t i = 12; i-- > 0;) parameters.push_back(2 + 12 * index + i);
+    return parameters;
+  };
+  ASSERT_EQ(plan.groups.size(), 3u) << "layer 2, pos and embed";
+  for (size_t parameter : plan.groups[0].parameters) EXPECT_EQ((parameter - 2) / 12, 2u) << parameter;
+  ASSERT_EQ(plan.resident.size(), 4u);
+  EXPECT_EQ(plan.resident[0].stage, 3);
+  EXPECT_EQ(plan.resident[0].parameters.size() + plan.groups[0].parameters.size(), 2u + 12u) << "norm, layer 2";
+  for (size_t set : {1, 2, 3}) EXPECT_EQ(plan.resident[set].stage, 3 - static_cast<int64_t>(set));
+  EXPECT_EQ(plan.resident[1].parameters, layer(0));
+  EXPECT_EQ(plan.resident[2].parameters, layer(3));
+  EXPECT_EQ(plan.resident[3].parameters, layer(1));
+  EXPECT_EQ(plan.resident[3].gathers_per_step, 0);
 }
 
 // Three layers of 163 elements, and room for two. Uses of the first micro-batch: embedding, layers 0, 1, 2 (use 3),

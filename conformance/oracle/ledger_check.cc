@@ -28,29 +28,14 @@ void Add(Counts& counts, const char* kind, int64_t calls, int64_t bytes) {
   counts[kind].bytes += calls * bytes;
 }
 
-// Stages 0 to 2: one list of buckets.
-void AddWholeModel(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
-  for (int64_t elems : PaddedBucketElems(model, config, TrainedInReverseOrder(model))) {
-    if (config.zero_stage == 0) {
-      Add(counts, "all_reduce", 1, kGradientBytes * elems);
-      continue;
-    }
-    Add(counts, "reduce_scatter", config.zero_stage == 1 ? 1 : config.accumulation_steps, kGradientBytes * elems);
-    Add(counts, "all_gather", 1, contract::SizeBytes(config.storage) * elems);
+// A set of buckets: how often each of them is reduced and gathered.
+void Add(Counts& counts, const contract::ModelSpec& model, const contract::RunConfig& config, const GatherSet& set) {
+  for (int64_t elems : PaddedBucketElems(model, config, set.parameters)) {
+    const int64_t reductions = set.stage >= 2 ? config.accumulation_steps : 1;
+    Add(counts, set.stage == 0 ? "all_reduce" : "reduce_scatter", reductions, kGradientBytes * elems);
+    if (set.gathers_per_step == 0) continue;
+    Add(counts, "all_gather", set.gathers_per_step, contract::SizeBytes(config.storage) * elems);
   }
-}
-
-// Stage 3: each set has buckets of its own.
-void AddGatherSets(const contract::ModelSpec& model, const contract::RunConfig& config, Counts& counts) {
-  const GatherPlan plan = PlanGathers(model, config);
-  const auto add = [&](const GatherSet& set) {
-    for (int64_t elems : PaddedBucketElems(model, config, set.parameters)) {
-      Add(counts, "reduce_scatter", config.accumulation_steps, kGradientBytes * elems);
-      Add(counts, "all_gather", set.gathers_per_step, contract::SizeBytes(config.storage) * elems);
-    }
-  };
-  for (const GatherSet& group : plan.groups) add(group);
-  add(plan.persistent);
 }
 
 std::string Show(const std::map<std::string, CommCount>& counts) {
@@ -91,11 +76,9 @@ std::map<std::string, CommCount> ExpectedComm(const contract::ModelSpec& model, 
   if (config.data_degree == 1) return expected;
   Add(expected, "all_reduce", 2, kScalarBytes);
   for (int64_t bytes : NormReductions(model, config)) Add(expected, "all_reduce", 1, bytes);
-  if (config.zero_stage == 3) {
-    AddGatherSets(model, config, expected);
-  } else {
-    AddWholeModel(model, config, expected);
-  }
+  const GatherPlan plan = PlanGathers(model, config);
+  for (const GatherSet& group : plan.groups) Add(expected, model, config, group);
+  for (const GatherSet& set : plan.resident) Add(expected, model, config, set);
   return expected;
 }
 

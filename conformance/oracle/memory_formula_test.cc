@@ -67,6 +67,19 @@ TEST(ExpectedMemoryPeak, ReceivesLaterMicroBatchesApartFromStageTwo) {
   }
 }
 
+// Of 448 + 448 + 192 padded elements the first layer's are whole on each of the two ranks.
+TEST(ExpectedMemoryPeak, OfLayersWithStagesOfTheirOwnIsTheSumOfTheirBuckets) {
+  contract::Case spec = ExampleOfLayerStages(0, 3, 1, 1);
+  Peaks peaks = PeaksOf(spec);
+  EXPECT_EQ(peaks["weights"], 4 * (448 + 224 + 192));
+  EXPECT_EQ(peaks["gathered_weights"], 4 * 448);
+  EXPECT_EQ(peaks["gradients"], 4 * (1088 + 224 + 96));
+  EXPECT_EQ(peaks["optimizer_state"], 3 * 4 * (448 + 224 + 96));
+  EXPECT_EQ(peaks["communication"], 0);
+  spec.config.accumulation_steps = 2;
+  EXPECT_EQ(PeaksOf(spec)["communication"], 4 * 224);
+}
+
 TEST(ExpectedMemoryPeak, StoresOnlyWeightsAndActivationsInBf16) {
   contract::Case spec = Example(3, 1);
   spec.config.storage = DType::kBF16;

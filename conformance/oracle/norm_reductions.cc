@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/oracle/norm_reductions.h"
 
+#include "conformance/contract/layer_stages.h"
 #include "conformance/oracle/update_formula.h"
 
 namespace plumbline::conformance {
 
 std::vector<int64_t> NormReductions(const contract::ModelSpec& model, const contract::RunConfig& config) {
   constexpr int64_t kSumBytes = 21 * 8;  // a sum of squares without rounding, and what is not finite in it
-  if (model.is_exact() || config.zero_stage == 0 || config.data_degree == 1) return {};
+  if (model.is_exact() || contract::HighestStage(config, model) == 0 || config.data_degree == 1) return {};
   int64_t num_trained = 0;
   int64_t num_units = 0;
   for (const contract::ParameterSpec& parameter : contract::Parameters(model)) {

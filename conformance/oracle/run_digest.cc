@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "conformance/contract/layer_stages.h"
 #include "conformance/oracle/gather_formula.h"
 #include "conformance/oracle/same_number.h"
 
@@ -214,7 +215,7 @@ class Merger {
   // Frozen parameters are never sharded, persistent weights not even by stage 3.
   bool IsReplicated(TensorKind kind, const contract::ParameterSpec& parameter) const {
     const int64_t first_sharding_stage = kind == TensorKind::kWeight ? 3 : 1;
-    return spec_.config.zero_stage < first_sharding_stage || parameter.frozen ||
+    return contract::StageOf(spec_.config, parameter) < first_sharding_stage || parameter.frozen ||
            (kind == TensorKind::kWeight && IsPersistent(parameter, spec_.config));
   }
 
@@ -233,7 +234,8 @@ class Merger {
       ++trace_.compared;
       if (listed[parameter.name] == parameter.numel()) continue;
       FailOnce(trace_, where + " of " + parameter.name + " is not whole on rank " + std::to_string(trace.rank) +
-                           ", though stage " + std::to_string(spec_.config.zero_stage) + " does not shard it");
+                           ", though stage " + std::to_string(contract::StageOf(spec_.config, parameter)) +
+                           " does not shard it");
     }
   }
 
@@ -244,8 +246,8 @@ class Merger {
     ++trace_.compared;
     if (!slices.copied()) return;
     FailOnce(trace_, where + " of " + parameter.name + " " + Slice(slices.copied()->first, slices.copied()->second) +
-                         " is on several ranks, though stage " + std::to_string(spec_.config.zero_stage) +
-                         " shards it");
+                         " is on several ranks, though stage " +
+                         std::to_string(contract::StageOf(spec_.config, parameter)) + " shards it");
   }
 
   void MergeKind(size_t index, TensorKind kind, StepDigest& merged) {

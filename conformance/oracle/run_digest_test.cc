@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "conformance/contract/layer_stages.h"
 #include "conformance/oracle/testing/example_run.h"
 #include "conformance/oracle/testing/example_step.h"
 #include "conformance/oracle/testing/odd_numbers.h"
@@ -72,9 +73,9 @@ std::vector<Trace> WholeTraces(const contract::Case& spec) {
       for (const auto& parameter : contract::Parameters(spec.model)) {
         if (parameter.frozen && kind != TensorKind::kWeight && kind != TensorKind::kMaster) continue;
         const bool is_persistent = parameter.numel() < spec.config.persistence_threshold_elems;
+        const int64_t stage = contract::StageOf(spec.config, parameter);
         const bool is_sharded =
-            !parameter.frozen &&
-            (kind == TensorKind::kWeight ? spec.config.zero_stage == 3 && !is_persistent : spec.config.zero_stage >= 1);
+            !parameter.frozen && (kind == TensorKind::kWeight ? stage == 3 && !is_persistent : stage >= 1);
         if (rank > 0 && is_sharded) continue;
         record.of(kind).push_back({parameter.name, 0, parameter.numel(), {}});
       }
@@ -86,6 +87,28 @@ std::vector<Trace> WholeTraces(const contract::Case& spec) {
 
 void Drop(Trace& trace, TensorKind kind, const std::string& tensor) {
   std::erase_if(trace.steps.front().of(kind), [&](const auto& slice) { return slice.tensor == tensor; });
+}
+
+TEST(MergeTraces, AsksOfEachLayerWhatItsStageSays) {
+  contract::Case spec = ExampleRealCase();
+  spec.config.data_degree = 2;
+  spec.config.micro_batch_size = 3;
+  spec.config.zero_stage = 3;
+  spec.config.persistence_threshold_elems = 0;
+  spec.config.layer_stages.assign(static_cast<size_t>(spec.model.layers()), 0);
+  auto traces = WholeTraces(spec);
+  EXPECT_EQ(CheckOf(MergeTraces(spec, traces), "trace").outcome, CheckOutcome::kPass);
+  Drop(traces[1], TensorKind::kMoment, "layers.0.norm1.weight");
+  ExpectFail(MergeTraces(spec, traces), "trace",
+             "moment of layers.0.norm1.weight is not whole on rank 1, though stage 0 does not shard it");
+  spec.config.zero_stage = 0;
+  spec.config.layer_stages.front() = 1;
+  traces = WholeTraces(spec);
+  for (const auto& slice : traces[0].steps.front().of(TensorKind::kMaster)) {
+    if (slice.tensor == "layers.0.norm1.weight") traces[1].steps.front().of(TensorKind::kMaster).push_back(slice);
+  }
+  ExpectFail(MergeTraces(spec, traces), "trace",
+             "master of layers.0.norm1.weight [0, 12) is on several ranks, though stage 1 shards it");
 }
 
 TEST(MergeTraces, FailsWhenARankLeavesOutAPersistentWeightUnderStage3) {

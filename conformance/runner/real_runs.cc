@@ -87,7 +87,11 @@ contract::Case RelatedCase(const contract::Case& base) {
 contract::RunConfig RelatedLayout(const contract::RunConfig& config) {
   contract::RunConfig related = config;
   const contract::RunConfig defaults;
-  related.zero_stage = config.accumulation_steps > 1 && config.zero_stage >= 2 ? 2 : 0;
+  // Stages 0 and 1 sum in one order, and 2 and 3; with one micro-batch all do.
+  const auto least = [&](int64_t stage) { return config.accumulation_steps > 1 && stage >= 2 ? 2 : 0; };
+  related.zero_stage = least(config.zero_stage);
+  for (int64_t& stage : related.layer_stages) stage = least(stage);
+  if (config.accumulation_steps == 1) related.layer_stages.clear();
   related.reduce_bucket_elems = defaults.reduce_bucket_elems;
   related.overlap_comm = false;
   related.prefetch_bucket_elems = defaults.prefetch_bucket_elems;

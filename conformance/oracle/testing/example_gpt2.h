@@ -35,4 +35,14 @@ inline contract::Case ExampleGpt2(int64_t world, int64_t stage) {
   return spec;
 }
 
+// Two layers with stages of their own. With two ranks a layer's bucket has 448 padded elements, and that of all others,
+// where they are in one, 192.
+inline contract::Case ExampleOfLayerStages(int64_t first, int64_t second, int64_t others, int64_t accumulation) {
+  contract::Case spec = ExampleGpt2(2, others);
+  spec.model.gpt2().layers = 2;
+  spec.config.layer_stages = {first, second};
+  spec.config.accumulation_steps = accumulation;
+  return spec;
+}
+
 }  // namespace plumbline::conformance
