@@ -20,12 +20,20 @@ double Now() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+bool IsIgnored(int number) {
+  struct sigaction action {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 InterruptWatcher::InterruptWatcher(std::string words, double repeat_s) : words_(std::move(words)), repeat_s_(repeat_s) {
   sigemptyset(&signals_);
-  sigaddset(&signals_, SIGINT);
-  sigaddset(&signals_, SIGTERM);
+  for (const int number : {SIGINT, SIGTERM}) sigaddset(&signals_, number);
+  // nohup ignores the one, and shells the other of what they start in the background: then they are no requests.
+  for (const int number : {SIGHUP, SIGQUIT}) {
+    if (!IsIgnored(number)) sigaddset(&signals_, number);
+  }
   pthread_sigmask(SIG_BLOCK, &signals_, &previous_);
   thread_ = std::jthread([this](std::stop_token ended) { Watch(ended); });
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 
@@ -38,6 +39,23 @@ TEST(InterruptDeathTest, ARequestLeavesTheProgramToEndByItself) {
   const char* const words = "interrupted: ending what runs";
   EXPECT_EXIT(Send({SIGINT}, 0), ::testing::ExitedWithCode(kLivesOn), words);
   EXPECT_EXIT(Send({SIGTERM}, 0), ::testing::ExitedWithCode(kLivesOn), words);
+  EXPECT_EXIT(Send({SIGHUP}, 0), ::testing::ExitedWithCode(kLivesOn), words);
+  EXPECT_EXIT(Send({SIGQUIT}, 0), ::testing::ExitedWithCode(kLivesOn), words);
+}
+
+// As nohup starts a program.
+[[noreturn]] void IgnoreAndSend(int number) {
+  std::signal(number, SIG_IGN);
+  const InterruptWatcher watcher("ending what runs", 0);
+  kill(getpid(), number);
+  kill(getpid(), SIGTERM);
+  while (!watcher.token().stop_requested()) sched_yield();
+  std::_Exit(watcher.exit_code() == 143 ? kLivesOn : 1);
+}
+
+TEST(InterruptDeathTest, WhatWasIgnoredAtTheStartIsNoRequest) {
+  EXPECT_EXIT(IgnoreAndSend(SIGHUP), ::testing::ExitedWithCode(kLivesOn), "");
+  EXPECT_EXIT(IgnoreAndSend(SIGQUIT), ::testing::ExitedWithCode(kLivesOn), "");
 }
 
 TEST(InterruptDeathTest, ASecondEndsItAtOnceWithItsOwnCode) {

@@ -29,6 +29,10 @@ std::filesystem::path FreshName(const std::string& command) {
 ResultFolder::ResultFolder(const std::string& wanted, const std::string& command) : is_named_(!wanted.empty()) {
   std::error_code error;
   path_ = std::filesystem::absolute(wanted.empty() ? FreshName(command) : std::filesystem::path(wanted), error);
+  if (std::filesystem::exists(path_, error) && !std::filesystem::is_directory(path_, error)) {
+    contract::Fail(ErrorCode::kInvalidArgument,
+                   "--out " + path_.string() + " is a file; allowed: a new or empty folder");
+  }
   made_ = std::filesystem::create_directories(path_, error);
   if (error)
     contract::Fail(ErrorCode::kEnvironment, "--out " + path_.string() + ": cannot be made: " + error.message());

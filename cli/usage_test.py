@@ -139,6 +139,8 @@ class Combinations(Case):
         for one, other in (("--self-test", "--no-self-test"), ("--list", "--dry-run"), ("--list", "--coverage"),
                            ("--dry-run", "--coverage")):
             self.assertEqual(self.refusal("verify", one, other), f"{one} and {other} exclude each other")
+        for options in (["--filter", "*"], ["--shard", "1/2"]):
+            self.assertEqual(f"--case and {options[0]} exclude each other", self.refusal("verify", "--case", "x", *options))
         for options in (["--seed", "1"], ["--tier", "full"], ["--self-test"]):
             self.assertEqual(f"--case-file and {options[0]} exclude each other", self.refusal("verify", "--case-file", "x", *options))
         self.assertIn("--mutants requires --mutant-engine", self.refusal("verify", "--mutants", "x"))
@@ -207,6 +209,8 @@ class Files(Case):
         for command in (["verify", "--filter", "exact/sgd-v19/data2-zero2-*"], ["merge", self.record()]):
             line = self.refusal(*command, "--out", self.dir / "file" / "out", code=4)
             self.assertIn(f"--out {self.dir}/file/out: cannot be made: Not a directory", line)
+            self.assertEqual(self.refusal(*command, "--out", self.dir / "file"),
+                             f"--out {self.dir}/file is a file; allowed: a new or empty folder")
 
     def record(self):
         out = self.dir / "done"

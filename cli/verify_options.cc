@@ -124,7 +124,8 @@ CLI::App* AddVerifyOptions(CLI::App& app, VerifyOptions& options) {
   command->add_option("--tier", options.tier, "smoke (a minute), full (minutes, every planted defect), nightly")
       ->type_name(TierNames());
   command->add_flag("--coverage", options.coverage, "Print which combinations of settings the tier's cases cover");
-  command->add_option("--case", options.case_id, "Run exactly this case")->type_name("ID");
+  CLI::Option* const one_case =
+      command->add_option("--case", options.case_id, "Run exactly this case")->type_name("ID");
   CLI::Option* case_file =
       command
           ->add_option("--case-file", options.case_file,
@@ -179,6 +180,7 @@ CLI::App* AddVerifyOptions(CLI::App& app, VerifyOptions& options) {
   command->add_flag("--json", options.json,
                     "Print JSON only: the record, or what --list or --coverage print (docs/formats.md)");
   command->add_flag("--verbose", options.verbose, "Print a line for each case");
+  for (const char* name : {"--filter", "--shard"}) one_case->excludes(command->get_option(name));
   // The file says what these would.
   for (const char* name :
        {"--case", "--filter", "--tier", "--shard", "--seed", "--timeout", "--self-test", "--coverage", "--mutants"}) {

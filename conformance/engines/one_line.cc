@@ -27,12 +27,23 @@ size_t CharacterLength(std::string_view text) {
   return 0;
 }
 
-// White space, C0 and C1 controls, and the Unicode line and paragraph separators.
+// Of three bytes from E2 80 or E2 81 or EF BB: whether it is one that shows nothing itself and turns, joins or hides
+// what stands beside it (zero-width characters, embeddings and overrides of direction, word joiner, isolates, byte
+// order mark).
+bool IsUnseen(std::string_view character) {
+  const auto last = static_cast<uint8_t>(character[2]);
+  const std::string_view first = character.substr(0, 2);
+  if (first == "\xE2\x80") return (last >= 0x8B && last <= 0x8F) || (last >= 0xA8 && last <= 0xAE);
+  if (first == "\xE2\x81") return last >= 0xA0 && last <= 0xAF;
+  return first == "\xEF\xBB" && last == 0xBF;
+}
+
+// White space, C0 and C1 controls, the Unicode line and paragraph separators, and what is unseen.
 bool IsBlank(std::string_view character) {
   const auto first = static_cast<uint8_t>(character[0]);
   if (character.size() == 1) return first <= 0x20 || first == 0x7F;
   if (character.size() == 2) return first == 0xC2 && static_cast<uint8_t>(character[1]) <= 0xA0;
-  return character == "\xE2\x80\xA8" || character == "\xE2\x80\xA9";
+  return character.size() == 3 && IsUnseen(character);
 }
 
 }  // namespace

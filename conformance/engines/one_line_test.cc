@@ -20,6 +20,19 @@ TEST(OneLine, MakesOneSpaceOfBlanksAndControls) {
   EXPECT_EQ(OneLine(" \n "), "");
 }
 
+// "a", override of direction, "cba": a terminal would show "abca" the wrong way round.
+TEST(OneLine, LetsNothingTurnOrHideWhatStandsBesideIt) {
+  EXPECT_EQ(OneLine("a\xE2\x80\xAE"
+                    "cba"),
+            "a cba");
+  EXPECT_EQ(OneLine("a\xE2\x80\x8B"
+                    "b\xE2\x81\xA6"
+                    "c\xEF\xBB\xBF"
+                    "d"),
+            "a b c d");
+  EXPECT_EQ(OneLine("\xE2\x80\x93 \xE2\x80\xA6 \xE2\x81\x84"), "\xE2\x80\x93 \xE2\x80\xA6 \xE2\x81\x84");  // dash, dots
+}
+
 TEST(OneLine, ReplacesEachByteThatIsNotUtf8) {
   EXPECT_EQ(OneLine("a\xFF"), "a?");
   EXPECT_EQ(OneLine("\xC0\x80"), "??");            // overlong

@@ -94,7 +94,7 @@ void RefuseMissing(const std::vector<int64_t>& missing, int64_t count) {
   std::string list;
   for (int64_t index : missing)
     list += (list.empty() ? "" : ", ") + std::to_string(index) + "/" + std::to_string(count);
-  throw RecordError("missing shards: " + list);
+  throw RecordError("missing shards: " + list + "; --partial merges without them");
 }
 
 // Keeps only free options on which all agree.

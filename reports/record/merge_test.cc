@@ -102,7 +102,7 @@ TEST(Merge, TakesTheWitnesssLibraryFromTheShardsThatHaveItAndRefusesTwoOfThem) {
 }
 
 TEST(Merge, NamesAllMissingShards) {
-  EXPECT_EQ(Refusal({Shard(2, 5), Shard(4, 5)}), "missing shards: 1/5, 3/5, 5/5");
+  EXPECT_EQ(Refusal({Shard(2, 5), Shard(4, 5)}), "missing shards: 1/5, 3/5, 5/5; --partial merges without them");
   EXPECT_EQ(Refusal({}), "nothing to merge");
 }
 
