@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/process_cases.h"
 
-#include <algorithm>
-#include <string>
 #include <string_view>
 
-#include "conformance/contract/error.h"
+#include "conformance/cases/chosen_layout.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -17,9 +15,9 @@ struct Wanted {
 };
 
 // What differs between transports is kinds of calls, which follow from the stage, and the number of ranks.
-constexpr Wanted kWanted[] = {{"exact", 2, 0}, {"exact", 2, 1}, {"exact", 2, 2}, {"exact", 2, 3}, {"exact", 4, 0},
-                              {"exact", 4, 1}, {"exact", 4, 2}, {"exact", 4, 3}, {"gpt2", 2, 3},  {"gpt2", 4, 1},
-                              {"llama", 2, 1}, {"llama", 4, 3}};
+constexpr Wanted kWanted[] = {{"exact", 2, 0}, {"exact", 2, 1}, {"exact", 2, 2}, {"exact", 2, 3},
+                              {"exact", 4, 0}, {"exact", 4, 1}, {"exact", 4, 2}, {"exact", 4, 3},
+                              {"gpt2", 2, 3},  {"gpt2", 4, 1},  {"llama", 2, 1}, {"llama", 4, 3}};
 
 }  // namespace
 
@@ -27,16 +25,11 @@ std::vector<CaseSpec> ProcessCases(const CaseList& list, Tier tier) {
   std::vector<CaseSpec> cases;
   if (tier == Tier::kSmoke) return cases;
   for (const Wanted& wanted : kWanted) {
-    const auto fits = [&](const CaseSpec& spec) {
-      const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
-      return problem.model.family() == wanted.family && problem.unrelated_states == 0 &&
-             spec.config.data_degree == wanted.ranks && spec.config.zero_stage == wanted.zero_stage;
-    };
-    const auto found = std::find_if(list.cases.begin(), list.cases.end(), fits);
-    contract::Check(found != list.cases.end(), "a layout for processes is one of the cases");
-    CaseSpec spec = *found;
-    spec.id.insert(spec.id.rfind('/') + 1, "processes-");
-    cases.push_back(std::move(spec));
+    const CaseSpec spec = ChosenLayout(list, [&](const CaseSpec& layout, const Problem& problem) {
+      return problem.model.family() == wanted.family && layout.config.data_degree == wanted.ranks &&
+             layout.config.zero_stage == wanted.zero_stage;
+    });
+    cases.push_back(Marked("processes-", spec));
   }
   return cases;
 }

@@ -6,23 +6,13 @@
 #include <set>
 #include <string>
 
-#include "conformance/cases/exact_cases.h"
-#include "conformance/cases/gpt2_cases.h"
-#include "conformance/cases/layouts.h"
-#include "conformance/cases/llama_cases.h"
+#include "conformance/cases/testing/full_list.h"
 
 namespace plumbline::conformance {
 namespace {
 
-CaseList FullList() {
-  CaseList list = ExactCases(Tier::kFull);
-  Append(list, Gpt2Cases(Tier::kFull));
-  Append(list, LlamaCases(Tier::kFull));
-  return list;
-}
-
 TEST(ProcessCases, AreLayoutsOfTheListUnderIdsOfTheirOwn) {
-  const CaseList list = FullList();
+  const CaseList list = ListOf(Tier::kFull);
   std::set<std::string> ids;
   for (const CaseSpec& spec : list.cases) ids.insert(spec.id);
   for (const CaseSpec& spec : ProcessCases(list, Tier::kFull)) {
@@ -35,7 +25,7 @@ TEST(ProcessCases, AreLayoutsOfTheListUnderIdsOfTheirOwn) {
 }
 
 TEST(ProcessCases, HaveEveryFamilyStageAndBothNumbersOfRanks) {
-  const CaseList list = FullList();
+  const CaseList list = ListOf(Tier::kFull);
   std::set<std::string> families;
   std::set<std::pair<int64_t, int64_t>> exact;
   std::set<int64_t> real;
@@ -50,7 +40,7 @@ TEST(ProcessCases, HaveEveryFamilyStageAndBothNumbersOfRanks) {
   EXPECT_EQ(real, (std::set<int64_t>{2, 4}));
 }
 
-TEST(ProcessCases, AreNotInSmoke) { EXPECT_TRUE(ProcessCases(FullList(), Tier::kSmoke).empty()); }
+TEST(ProcessCases, AreNotInSmoke) { EXPECT_TRUE(ProcessCases(ListOf(Tier::kFull), Tier::kSmoke).empty()); }
 
 }  // namespace
 }  // namespace plumbline::conformance

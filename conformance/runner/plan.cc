@@ -11,9 +11,12 @@
 #include "conformance/cases/defect_layouts.h"
 #include "conformance/cases/exact_cases.h"
 #include "conformance/cases/gpt2_cases.h"
+#include "conformance/cases/hinted_cases.h"
+#include "conformance/cases/layer_stage_cases.h"
 #include "conformance/cases/layouts.h"
 #include "conformance/cases/llama_cases.h"
 #include "conformance/cases/lone_case.h"
+#include "conformance/cases/odd_cases.h"
 #include "conformance/cases/process_cases.h"
 #include "conformance/contract/digest.h"
 #include "conformance/contract/error.h"
@@ -32,6 +35,7 @@ const CaseList& LayoutsOf() {
     Append(all, Gpt2Cases(kTier));
     Append(all, BiasCases(kTier));
     Append(all, LlamaCases(kTier));
+    Append(all, OddCases(kTier));
     return all;
   }();
   return list;
@@ -87,20 +91,19 @@ std::vector<PlannedCase> RelationCases(const CaseList& list, const std::vector<M
 
 std::vector<PlannedCase> AllCases(const CaseList& list, const PlanOptions& options) {
   std::vector<PlannedCase> all;
-  for (const CaseSpec& spec : list.cases) {
-    const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
-    all.push_back({spec.id, Role::kCandidate, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
-  }
+  const auto add = [&](const std::vector<CaseSpec>& cases, Role role) {
+    for (const CaseSpec& spec : cases) {
+      const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
+      all.push_back({spec.id, role, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
+    }
+  };
+  add(list.cases, Role::kCandidate);
+  add(LayerStageCases(list, options.tier), Role::kCandidate);
+  add(HintedCases(list, options.tier), Role::kCandidate);
   for (PlannedCase& entry : RelationCases(list, MetamorphicCases(list, options.tier), options)) {
     all.push_back(std::move(entry));
   }
-  if (options.with_processes) {
-    for (const CaseSpec& spec : ProcessCases(list, options.tier)) {
-      const Problem& problem = list.problems[static_cast<size_t>(spec.problem)];
-      all.push_back(
-          {spec.id, Role::kProcesses, spec.problem, CaseOf(problem, spec.id, spec.config, options), spec.axes});
-    }
-  }
+  if (options.with_processes) add(ProcessCases(list, options.tier), Role::kProcesses);
   if (!options.with_witness) return all;
   for (PlannedCase& witness : WitnessCases(list, options)) all.push_back(std::move(witness));
   return all;
@@ -227,7 +230,8 @@ std::optional<std::string> Declined(const contract::EngineDescription& descripti
   using Kind = contract::AdaptiveClipping::Kind;
   if (clipping == Kind::kUnit && !description.Has("unit_clipping")) return lacks("feature unit_clipping");
   if (clipping == Kind::kHistory && !description.Has("norm_history")) return lacks("feature norm_history");
-  if (contract::HasDynamicLossScale(spec.config) && !description.Has("loss_scaler")) return lacks("feature loss_scaler");
+  if (contract::HasDynamicLossScale(spec.config) && !description.Has("loss_scaler"))
+    return lacks("feature loss_scaler");
   return std::nullopt;
 }
 
