@@ -86,6 +86,30 @@ TEST(ShardPlan, DegreeOneHoldsEverythingAtItsFlatOffset) {
   }
 }
 
+TEST(ShardPlan, WhereEachBucketHasItsDegreeWhatIsWholeIsCountedOnTheFirstRankOnly) {
+  const BucketPlan plan = PlanBuckets(Sizes{100, 100}, 1, 2);  // two buckets of 128
+  const ShardPlan second = PlanShard(plan, Sizes{2, 1}, 1);
+  ASSERT_EQ(second.slices.size(), 2u);
+  EXPECT_EQ(second.slices[0].parameter, 1);
+  EXPECT_EQ(second.slices[0].begin, 64);
+  EXPECT_TRUE(second.slices[0].is_first_copy);
+  EXPECT_EQ(second.slices[1].parameter, 0);
+  EXPECT_EQ(second.slices[1].elems(), 100);
+  EXPECT_EQ(second.slices[1].flat_offset, 128);
+  EXPECT_EQ(second.slices[1].shard_offset, 64);
+  EXPECT_FALSE(second.slices[1].is_first_copy);
+  EXPECT_EQ(second.total_elems, 64 + 128);
+  for (const ShardSlice& slice : PlanShard(plan, Sizes{2, 1}, 0).slices) EXPECT_TRUE(slice.is_first_copy);
+}
+
+TEST(ShardPlan, RefusesADegreeThatIsMissingOrThatTheRankIsNotBelow) {
+  const BucketPlan plan = PlanBuckets(Sizes{5, 5}, 1, 2);
+  EXPECT_THROW(PlanShard(plan, Sizes{2}, 0), contract::Error);
+  EXPECT_THROW(PlanShard(plan, Sizes{1, 2}, 2), contract::Error);
+  EXPECT_THROW(PlanShard(plan, Sizes{1, 1}, -1), contract::Error);
+  EXPECT_THROW(PlanShard(plan, Sizes{1, 0}, 0), contract::Error);
+}
+
 TEST(ShardPlan, RefusesShardsThatDoNotExistAndDegreesThatDoNotDivide) {
   const BucketPlan plan = PlanBuckets(Sizes{5}, 10, 1);
   EXPECT_THROW(PlanShard(plan, 0, 0), contract::Error);

@@ -32,7 +32,7 @@ std::vector<UnitSet> UnitsOfParameters(std::span<const std::vector<int64_t>> uni
 }  // namespace
 
 UnitPlan PlanUnits(std::span<const std::vector<int64_t>> units, std::span<const int64_t> numels,
-                   int64_t persistence_threshold_elems, std::span<const int64_t> frozen) {
+                   int64_t persistence_threshold_elems, std::span<const int64_t> left_out) {
   const std::vector<UnitSet> readers = UnitsOfParameters(units, numels.size());
   UnitPlan plan;
   std::map<UnitSet, size_t> group_of;
@@ -43,7 +43,7 @@ UnitPlan PlanUnits(std::span<const std::vector<int64_t>> units, std::span<const 
       contract::Fail(contract::ErrorCode::kInvalidArgument,
                      "parameter " + std::to_string(parameter) + " is read by no unit");
     }
-    if (std::ranges::find(frozen, index) != frozen.end()) continue;
+    if (std::ranges::find(left_out, index) != left_out.end()) continue;
     if (numels[parameter] < persistence_threshold_elems) {
       plan.persistent.insert(plan.persistent.begin(), index);
       continue;

@@ -21,9 +21,10 @@ struct UnitPlan {
   std::vector<int64_t> persistent;
 };
 
-// units[u]: the canonical indices that unit u reads; numels by canonical index. Frozen parameters are in no group and
-// not persistent. InvalidArgument if a parameter is in no unit or an index does not exist.
+// units[u]: the canonical indices that unit u reads; numels by canonical index. What is left out (frozen parameters,
+// and those of lower stages) is in no group and not persistent. InvalidArgument if a parameter is in no unit or an
+// index does not exist.
 UnitPlan PlanUnits(std::span<const std::vector<int64_t>> units, std::span<const int64_t> numels,
-                   int64_t persistence_threshold_elems, std::span<const int64_t> frozen = {});
+                   int64_t persistence_threshold_elems, std::span<const int64_t> left_out = {});
 
 }  // namespace plumbline::optimized
