@@ -16,9 +16,9 @@ contract::EngineDescription Description(RanksAre ranks) {
   description.optimizers = {"ModularMomentum", "ModularSGD", "AdamW", "SGD", "Adam", "Lion", "Lamb"};
   description.zero_stages = {0, 1, 2, 3};
   description.max_data_degree = kMaxDataDegree;
-  description.features = {"dropout",       "grouped_heads", "accumulation",    "ledger",
-                          "dump",          "save",          "memory",          "deterministic",
-                          "unit_clipping", "norm_history",  "unequal_lengths", "loss_scaler"};
+  description.features = {
+      "dropout",       "grouped_heads", "accumulation", "ledger",          "dump",        "save",        "memory",
+      "deterministic", "unit_clipping", "norm_history", "unequal_lengths", "loss_scaler", "layer_stages"};
   return description;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "optimized/engine/flat_buffer.h"
-#include "optimized/engine/weight_store.h"
+#include "optimized/engine/weight_slice.h"
 
 namespace plumbline::optimized {
 

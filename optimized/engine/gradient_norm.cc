@@ -13,6 +13,7 @@ GradientNorm::Result GradientNorm::Compute(const ShardedOptimizer::GradientOf& g
   sum_.Clear();
   kernels::SquareSum& sum = sum_[0];
   for (const ShardSlice& slice : inputs_.shard.slices) {
+    if (!sum_.Counts(slice)) continue;
     const std::span<const float> values = gradient(slice);
     if (inputs_.exempt[slice.parameter]) {
       kernels::CountNotFinite(slice.begin, values, sum);

@@ -54,11 +54,14 @@ class LambOptimizer final : public RealOptimizer {
 
   void UpdateMoments(const UpdateNumbers& numbers, const ShardSlice& slice, std::span<const float> gradient) {
     kernels::LambOptions options = OptionsOf(slice, numbers);
+    const bool counts = sums_.Counts(slice);
+    kernels::SquareSum not_counted;
     ForEachClippedPart(numbers, slice, gradient, [&](int64_t offset, std::span<const float> part, double scale) {
       options.gradient_scale = scale;
       const auto of = [&](std::span<float> whole) { return whole.subspan(offset, part.size()); };
       kernels::LambMoments(options, slice.begin + offset, part, of(Moment(slice)), of(SecondMoment(slice)),
-                           of(Master(slice)), OfMaster(slice), OfDirection(slice));
+                           of(Master(slice)), counts ? OfMaster(slice) : not_counted,
+                           counts ? OfDirection(slice) : not_counted);
     });
   }
 

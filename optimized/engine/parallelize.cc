@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conformance/contract/error.h"
+#include "conformance/contract/layer_stages.h"
 #include "kernels/cast/cast.h"
 #include "optimized/backend/counting_backend.h"
 #include "optimized/backend/cpu_backend.h"
@@ -42,41 +43,43 @@ std::vector<int64_t> Numels(const contract::CaseData& data) {
   return numels;
 }
 
-// Canonical indices of the parameters that are frozen, or of all others.
-std::vector<int64_t> Indices(const contract::CaseData& data, bool frozen) {
+std::vector<int64_t> FrozenIndices(const contract::CaseData& data) {
   std::vector<int64_t> indices;
   for (const contract::ParameterSpec& parameter : data.parameters) {
-    if (parameter.frozen == frozen) indices.push_back(parameter.tensor_id);
+    if (parameter.frozen) indices.push_back(parameter.tensor_id);
   }
   return indices;
 }
 
-// Frozen parameters are in no bucket. Under ZeRO 3 no bucket holds parameters of two groups, so that a bucket is also
-// what is gathered.
-void PlanBucketsOfStage(const contract::CaseData& data, const ModelOutline& outline, Training& training) {
+// By canonical index.
+std::vector<int64_t> Stages(const contract::CaseData& data) {
+  std::vector<int64_t> stages;
+  for (const contract::ParameterSpec& parameter : data.parameters) {
+    stages.push_back(parameter.frozen ? kFrozen : contract::StageOf(data.spec.config, parameter));
+  }
+  return stages;
+}
+
+// Frozen parameters are in no bucket. No bucket holds parameters of two stages, nor of two groups of ZeRO 3, so that a
+// bucket is also what is gathered.
+void PlanStagedBuckets(const contract::CaseData& data, const ModelOutline& outline, Training& training) {
   const contract::RunConfig& config = data.spec.config;
   const std::vector<int64_t> numels = Numels(data);
-  const std::vector<int64_t> frozen = Indices(data, true);
-  training.frozen = PlanFrozen(numels, frozen);
-  if (config.zero_stage < 3) {
-    const std::vector<int64_t> trained = Indices(data, false);
-    training.buckets = PlanBuckets(numels, std::span(&trained, 1), config.reduce_bucket_elems, config.data_degree);
-    return;
-  }
-  training.units = PlanUnits(outline.units, numels, config.persistence_threshold_elems, frozen);
-  std::vector<std::vector<int64_t>> sets = training.units.groups;
-  sets.push_back(training.units.persistent);
-  training.buckets = PlanBuckets(numels, sets, config.reduce_bucket_elems, config.data_degree);
+  training.frozen = PlanFrozen(numels, FrozenIndices(data));
+  const StagePlan stages = PlanStages(outline.units, numels, Stages(data), config.persistence_threshold_elems);
+  training.units = stages.units;
+  training.buckets = PlanBuckets(numels, stages.sets, config.reduce_bucket_elems, config.data_degree);
+  training.staged = StageBuckets(stages, training.buckets);
   training.gathers = PlanGathers(UsesOfStep(outline.forward, outline.backward, config.accumulation_steps),
                                  training.units.groups_of_unit, training.units.group_elems,
                                  {config.prefetch_bucket_elems, config.max_live_elems});
 }
 
 std::unique_ptr<WeightStore> MakeWeights(Training& training, const contract::RunConfig& config) {
-  const WeightInputs inputs{training.buckets,  training.shard,         training.frozen,  config.storage,
-                            *training.backend, *training.communicator, training.timeout, training.memory.weights};
-  if (config.zero_stage == 3) return MakeShardedWeights(inputs, training.units, training.gathers);
-  return MakeResidentWeights(inputs, config.zero_stage >= 1);
+  const WeightInputs inputs{training.buckets,       training.staged,  training.shard,
+                            training.frozen,        config.storage,   *training.backend,
+                            *training.communicator, training.timeout, training.memory.weights};
+  return std::make_unique<WeightStore>(inputs, training.units, training.gathers);
 }
 
 std::vector<float> InitialWeights(const contract::CaseData& data, const WeightSlice& slice) {
@@ -100,21 +103,10 @@ void LoadWeights(const contract::CaseData& data, const WeightStore& weights) {
 }
 
 std::unique_ptr<GradientReducer> MakeReducer(const Training& training, const contract::RunConfig& config) {
-  const ReducerInputs inputs{training.buckets,
-                             training.shard,
-                             *training.backend,
-                             *training.communicator,
-                             training.timeout,
-                             config.overlap_comm,
-                             config.accumulation_steps > 1};
-  switch (config.zero_stage) {
-    case 0:
-      return MakeAllReduceReducer(inputs);
-    case 1:
-      return MakeReduceScatterReducer(inputs);
-    default:
-      return MakeShardedGradientReducer(inputs);
-  }
+  const ReducerInputs inputs{
+      training.buckets,       training.staged,  training.shard,      *training.backend,
+      *training.communicator, training.timeout, config.overlap_comm, config.accumulation_steps > 1};
+  return std::make_unique<GradientReducer>(inputs);
 }
 
 ModelOutline OutlineOf(const contract::ModelSpec& model) {
@@ -190,11 +182,9 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->backend =
       MakeCountingBackend(MakeGuardedBackend(MakeCpuBackend(), training->memory_guards), training->memory_ledger);
   // 2. Buckets: fixed by model, config and world alone, hence equal on all ranks.
-  PlanBucketsOfStage(data, OutlineOf(data.spec.model), *training);
-  // 3. ZeRO: who updates what. Stage 0 is the case of one shard, which every rank holds and updates in the same way.
-  const bool is_sharded = config.zero_stage >= 1;
-  training->shard =
-      PlanShard(training->buckets, is_sharded ? config.data_degree : 1, is_sharded ? communicator.rank() : 0);
+  PlanStagedBuckets(data, OutlineOf(data.spec.model), *training);
+  // 3. ZeRO: who updates what. Stage 0 is the case of one part, which every rank holds and updates in the same way.
+  training->shard = PlanShard(training->buckets, training->staged.Degrees(config.data_degree), communicator.rank());
   // 4. Precision: weights and activations in storage type; gradients, moments and master weights in F32.
   training->memory.weights.resize(data.parameters.size(), nullptr);
   training->weights = MakeWeights(*training, config);
@@ -205,6 +195,7 @@ std::unique_ptr<Training> Parallelize(const contract::CaseData& data, Communicat
   training->memory.gradients = training->reducer->ParameterGradients();
   // 6. The optimizer, on this rank's shard.
   const bool is_exact = data.spec.model.is_exact();
+  const bool is_sharded = contract::HighestStage(config, data.spec.model) >= 1;
   const SumReduction over_shards{is_sharded && communicator.size() > 1 ? &communicator : nullptr, training->timeout};
   training->num_updates = data.num_updates;
   training->norm_history = data.norm_history;

@@ -261,10 +261,11 @@ TEST(RealLossScale, OnOtherRanksThanTheOneThatOverflowsZerosStayZeros) {
       return std::span(values).first(4 * batches.positions);
     };
     const MicroBatch micro_batch{0, 0, span(batches.tokens), span(batches.labels), span(batches.loss_weights)};
-    training.reducer->BeginMicroBatch(true, false);
+    training.weights->BeginStep();
+    const std::span<const WriteMode> modes = training.reducer->BeginMicroBatch(true, false);
     training.model->Forward(micro_batch);
     EXPECT_EQ(training.model->Loss(1, INFINITY), 0);  // beyond any scale
-    training.model->Backward(WriteMode::kAssign, [](int64_t) {});
+    training.model->Backward(modes, [](int64_t) {});
     for (const contract::ParameterSpec& p : data.parameters) {
       const std::span<const float> gradient(training.memory.gradients[p.tensor_id], static_cast<size_t>(p.numel()));
       EXPECT_TRUE(std::ranges::all_of(gradient, [](float value) { return value == 0; })) << p.name;

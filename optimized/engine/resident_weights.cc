@@ -2,11 +2,7 @@
 // See resident_weights.h.
 #include "optimized/engine/resident_weights.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string>
-
-#include "optimized/engine/frozen_weights.h"
 
 namespace plumbline::optimized {
 namespace {
@@ -18,42 +14,18 @@ int64_t FirstElem(const BucketPlan& plan, int64_t first_bucket) {
                                                                   : plan.total_elems;
 }
 
-class ResidentWeights final : public WeightStore {
- public:
-  ResidentWeights(const WeightInputs& inputs, bool is_sharded)
-      : is_sharded_(is_sharded), buckets_(inputs, 0), frozen_(inputs) {
-    buckets_.FillTable();
-  }
-
-  void BeforeUse(int64_t) override {}
-  void AfterUse(int64_t) override {}
-
-  std::vector<WeightSlice> Held() const override {
-    std::vector<WeightSlice> slices;
-    buckets_.AppendHeld(slices);
-    std::ranges::copy(Frozen(), std::back_inserter(slices));
-    return slices;
-  }
-  std::vector<WeightSlice> Frozen() const override { return frozen_.Held(); }
-  Buffer Updated(const ShardSlice& slice) const override { return buckets_.Updated(slice); }
-  void BeginStep() override {}
-  void Publish() override {
-    if (is_sharded_) buckets_.GatherAll();
-  }
-
- private:
-  const bool is_sharded_;
-  ResidentBuckets buckets_;
-  const FrozenWeights frozen_;
-};
-
 }  // namespace
 
-ResidentBuckets::ResidentBuckets(const WeightInputs& inputs, int64_t first_bucket)
+ResidentBuckets::ResidentBuckets(const WeightInputs& inputs)
     : inputs_(inputs),
-      first_bucket_(first_bucket),
-      first_elem_(FirstElem(inputs.buckets, first_bucket)),
-      whole_(inputs.backend, inputs.buckets.total_elems - first_elem_, inputs.storage, MemoryCategory::kWeights) {}
+      first_bucket_(inputs.staged.num_of_groups),
+      first_elem_(FirstElem(inputs.buckets, first_bucket_)),
+      whole_(inputs.backend, inputs.buckets.total_elems - first_elem_, inputs.storage, MemoryCategory::kWeights) {
+  for (size_t parameter = 0; parameter < inputs_.buckets.places.size(); ++parameter) {
+    const auto index = static_cast<int64_t>(parameter);
+    if (Holds(index)) inputs_.table[parameter] = Whole(index).data;
+  }
+}
 
 Buffer ResidentBuckets::Whole(int64_t parameter) const {
   const ParameterPlace& place = inputs_.buckets.places[parameter];
@@ -71,15 +43,8 @@ void ResidentBuckets::AppendHeld(std::vector<WeightSlice>& slices) const {
   }
 }
 
-void ResidentBuckets::FillTable() const {
-  for (size_t parameter = 0; parameter < inputs_.buckets.places.size(); ++parameter) {
-    const auto index = static_cast<int64_t>(parameter);
-    if (Holds(index)) inputs_.table[parameter] = Whole(index).data;
-  }
-}
-
-void ResidentBuckets::GatherAll() {
-  for (size_t bucket = first_bucket_; bucket < inputs_.buckets.buckets.size(); ++bucket) {
+void ResidentBuckets::GatherShards() {
+  for (int64_t bucket = first_bucket_; bucket < inputs_.staged.num_sharded; ++bucket) {
     const BucketShard& part = inputs_.shard.buckets[bucket];
     const Bucket& whole = inputs_.buckets.buckets[bucket];
     in_flight_.push_back(
@@ -89,10 +54,6 @@ void ResidentBuckets::GatherAll() {
   }
   for (Handle& handle : in_flight_) handle.Wait();
   in_flight_.clear();
-}
-
-std::unique_ptr<WeightStore> MakeResidentWeights(const WeightInputs& inputs, bool is_sharded) {
-  return std::make_unique<ResidentWeights>(inputs, is_sharded);
 }
 
 }  // namespace plumbline::optimized

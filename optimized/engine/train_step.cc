@@ -75,7 +75,7 @@ void RunMicroBatch(Training& training, int64_t step, int64_t accumulation_index,
   const MicroBatch micro_batch = LocalMicroBatch(training, step, accumulation_index);
   const bool is_first = accumulation_index == 0;
   const bool is_last = accumulation_index + 1 == training.data->spec.config.accumulation_steps;
-  const WriteMode mode = training.reducer->BeginMicroBatch(is_first, is_last);
+  const std::span<const WriteMode> modes = training.reducer->BeginMicroBatch(is_first, is_last);
   {
     const ScopedRange range(Category::kCompute, contract::range::kForward);
     mark("forward");
@@ -84,7 +84,7 @@ void RunMicroBatch(Training& training, int64_t step, int64_t accumulation_index,
   const ScopedRange range(Category::kCompute, contract::range::kBackward);
   mark("backward");
   training.loss += training.model->Loss(InverseTokens(training, step), LossScaleOf(training));
-  training.model->Backward(mode, [&](int64_t parameter) { training.reducer->Ready(parameter); });
+  training.model->Backward(modes, [&](int64_t parameter) { training.reducer->Ready(parameter); });
 }
 
 void PostLoss(Training& training) {

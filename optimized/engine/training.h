@@ -21,6 +21,7 @@
 #include "optimized/partition/frozen_plan.h"
 #include "optimized/partition/gather_plan.h"
 #include "optimized/partition/shard_plan.h"
+#include "optimized/partition/stage_plan.h"
 #include "optimized/partition/unit_plan.h"
 
 namespace plumbline::optimized {
@@ -37,8 +38,9 @@ struct Training {
   UnitPlan units;      // ZeRO 3
   GatherPlan gathers;  // ZeRO 3
   BucketPlan buckets;
-  ShardPlan shard;    // the part of each bucket that this rank updates
-  FrozenPlan frozen;  // what is in no bucket
+  StagedBuckets staged;  // what their stages say of them
+  ShardPlan shard;       // the part of each bucket that this rank updates
+  FrozenPlan frozen;     // what is in no bucket
   ParameterMemory memory;
   std::unique_ptr<WeightStore> weights;
   std::unique_ptr<GradientReducer> reducer;

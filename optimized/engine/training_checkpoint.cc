@@ -3,6 +3,7 @@
 // its own business.
 #include "optimized/engine/training_checkpoint.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -54,8 +55,15 @@ std::string SizesText(const contract::ModelSpec& model) {
          (model.kind() == contract::Family::kLlama ? LlamaSizesText(model.llama()) : "") + "\n";
 }
 
+// Whether a stage is written once or for each layer makes no difference.
+void WriteOneStageOnce(contract::RunConfig& config) {
+  const bool is_one = std::ranges::all_of(config.layer_stages, [&](int64_t own) { return own == config.zero_stage; });
+  if (is_one) config.layer_stages.clear();
+}
+
 CheckpointIdentity Identity(const contract::CaseData& data) {
   contract::RunConfig config = data.spec.config;
+  WriteOneStageOnce(config);
   if (data.spec.model.is_exact()) config.loss_scale = 1;  // no number that is saved depends on it
   CheckpointIdentity identity{contract::ToJson(config), SizesText(data.spec.model), data.spec.seed};
   for (const contract::ParameterSpec& parameter : data.parameters) {

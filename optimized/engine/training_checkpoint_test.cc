@@ -148,6 +148,28 @@ TEST(TrainingCheckpoint, TwoCyclesChangeNoBitWithAdaptiveClipping) {
   }
 }
 
+TEST(TrainingCheckpoint, TwoCyclesChangeNoBitWhereLayersHaveStagesOfTheirOwn) {
+  for (const std::vector<int64_t>& layers : {std::vector<int64_t>{0, 3}, {3, 1}, {2, 0}}) {
+    for (const int64_t zero_stage : {0, 2, 3}) {
+      const Layout layout{3, zero_stage, 2, DType::kBF16, 200, {true, 300, 13, 800}, layers};
+      CheckTwoCycles(layout, OptimizerKind::kModularMomentum);
+      for (const contract::Family family : {contract::Family::kGpt2, contract::Family::kLlama}) {
+        const testing::RealOptions options{.family = family, .frozen = {"layers.0.mlp.up.weight", "norm.weight"}};
+        CheckTwoCycles(testing::MakeRealCase(layout, options), testing::Text(layout) + " " + Text(options));
+      }
+    }
+  }
+}
+
+// Two ranks of stage 2 saved it.
+TEST(TrainingCheckpoint, OneOfTheSameStagesIsResumedHoweverTheyAreWritten) {
+  const fs::path root = FreshRoot();
+  History history;
+  RunPart(testing::MakeCase({2, 2, 1}), root, 0, 1, history);
+  RunPart(testing::MakeCase({.data_degree = 2, .zero_stage = 2, .layer_stages = {2, 2}}), root, 1, 2, history);
+  RunPart(testing::MakeCase({2, 2, 1}), root, 2, 3, history);
+}
+
 void ExpectRefused(const CaseData& data, const fs::path& checkpoint, const std::string& what) {
   const auto files = MakeLocalFileSystem();
   testing::RunRanks(data, [&](Training& training) {
@@ -198,7 +220,9 @@ TEST(TrainingCheckpoint, ACheckpointOfAnotherLayoutIsRefused) {
   RunPart(testing::MakeCase({2, 2, 1}), root, 0, 1, history);
   const auto files = MakeLocalFileSystem();
   for (const Layout& layout :
-       {Layout{3, 2, 1}, Layout{2, 3, 1}, Layout{2, 2, 1, DType::kBF16}, Layout{2, 2, 1, DType::kF32, 97}}) {
+       {Layout{3, 2, 1}, Layout{2, 3, 1}, Layout{2, 2, 1, DType::kBF16}, Layout{2, 2, 1, DType::kF32, 97},
+        Layout{.data_degree = 2, .zero_stage = 2, .layer_stages = {2, 1}},
+        Layout{.data_degree = 2, .zero_stage = 2, .layer_stages = {3, 2}}}) {
     testing::RunRanks(testing::MakeCase(layout), [&](Training& training) {
       const testing::HeldState before = testing::StateOf(training);
       try {

@@ -31,7 +31,7 @@ UnitClipping::UnitClipping(const contract::AdaptiveClipping& options, std::span<
 void UnitClipping::Compute(const ValuesOf& gradient, const ValuesOf& master) {
   sums_.Clear();
   for (const ShardSlice& slice : shard_.slices) {
-    if (plan_.places[slice.parameter].num_units == 0) continue;
+    if (plan_.places[slice.parameter].num_units == 0 || !sums_.Counts(slice)) continue;
     AddSquares(slice, gradient(slice), 0);
     AddSquares(slice, master(slice), plan_.num_units);
   }

@@ -84,7 +84,7 @@ void Attention<T>::OutputBackward(const GradientWrites& writes, std::span<const 
   const std::span<T> dz_mtd = scratch_.first_mtd;
   exit_.Backward(dx_mtd, out_z_mtd_, dz_mtd);
   backend_.MatMul(Dense(o_mtd_, tokens, d).Transposed(), Dense(dz_mtd, tokens, d), Dense(output_dd_.gradient(), d, d),
-                  writes.mode);
+                  writes.Mode(output_dd_));
   writes.ready(output_dd_.index);
 
   const std::span<T> do_mtd = scratch_.second_mtd;
@@ -128,7 +128,7 @@ void Attention<T>::ProjectBackward(const GradientWrites& writes, const Projectio
   kernels::FoldBackward<T>(du, projection.z, sizes_.bound(), du);
 
   backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du, tokens, out),
-                  Dense(projection.parameter.gradient(), d, out), writes.mode);
+                  Dense(projection.parameter.gradient(), d, out), writes.Mode(projection.parameter));
   writes.ready(projection.parameter.index);
   backend_.MatMul(Dense(du, tokens, out), Dense(projection.parameter.weight(), d, out).Transposed(),
                   Dense(scratch_.sum_mtd, tokens, d), sum_mode);

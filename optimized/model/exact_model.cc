@@ -2,7 +2,6 @@
 // See exact_model.h. Every activation that backward needs has memory of its own, taken when the model is built.
 #include "optimized/model/exact_model.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -70,10 +69,10 @@ class ExactModel final : public Model {
     return head_.Loss(micro_batch_, inverse_tokens);
   }
 
-  void Backward(WriteMode mode, const GradientReady& ready) override {
-    const GradientWrites writes{mode, ready};
+  void Backward(std::span<const WriteMode> modes, const GradientReady& ready) override {
+    const GradientWrites writes{modes, ready};
     memory_.BeforeUse(HeadUnit(sizes_.spec.layers));
-    head_.Backward(mode, stream_mtd_.back(), dx_mtd_);
+    head_.Backward(writes, stream_mtd_.back(), dx_mtd_);
     memory_.AfterUse(HeadUnit(sizes_.spec.layers));
     for (int64_t layer = sizes_.spec.layers; layer-- > 0;) {
       memory_.BeforeUse(LayerUnit(layer));
@@ -82,9 +81,8 @@ class ExactModel final : public Model {
       memory_.AfterUse(LayerUnit(layer));
     }
     // From here on no weight is read.
-    const std::span<float> dpos_td = parameters_[kPos].gradient();
-    if (mode == WriteMode::kAssign) std::fill(dpos_td.begin(), dpos_td.end(), 0.0f);
-    kernels::PositionBackward<T>(EmbeddingSizes(), dx_mtd_, dpos_td);
+    writes.Begin(parameters_[kPos]);
+    kernels::PositionBackward<T>(EmbeddingSizes(), dx_mtd_, parameters_[kPos].gradient());
     ready(kPos);
     // Always added: the head has written its share of this micro-batch.
     kernels::EmbeddingBackward<T>(EmbeddingSizes(), micro_batch_.tokens, dx_mtd_, parameters_[kEmbed].gradient());

@@ -155,7 +155,7 @@ Result RunInMicroBatches(const World& world, DType storage, int64_t samples, int
                     world.Rows(world.batches.labels, first, samples),
                     world.Rows(world.batches.loss_weights, first, samples)});
     result.loss += model->Loss(1.0f / static_cast<float>(world.num_tokens), static_cast<float>(loss_scale));
-    model->Backward(first == 0 ? WriteMode::kAssign : WriteMode::kAccumulate,
+    model->Backward(std::vector(gradients.size(), first == 0 ? WriteMode::kAssign : WriteMode::kAccumulate),
                     [&](int64_t parameter) { result.ready_order.push_back(parameter); });
   }
   for (const auto& gradient : gradients) result.gradients.emplace_back(gradient.begin(), gradient.end());

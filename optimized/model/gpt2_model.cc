@@ -76,8 +76,8 @@ class Gpt2Model final : public Model {
     return head_.Loss(micro_batch_, inverse_tokens, loss_scale);
   }
 
-  void Backward(WriteMode mode, const GradientReady& ready) override {
-    const GradientWrites writes{mode, ready};
+  void Backward(std::span<const WriteMode> modes, const GradientReady& ready) override {
+    const GradientWrites writes{modes, ready};
     if (sizes_.spec.unused) {
       writes.Begin(parameters_[Unused(spec_)]);
       writes.Ready(parameters_[Unused(spec_)]);

@@ -75,8 +75,8 @@ class LlamaModel final : public Model {
     return head_.Loss(micro_batch_, inverse_tokens, loss_scale);
   }
 
-  void Backward(WriteMode mode, const GradientReady& ready) override {
-    const GradientWrites writes{mode, ready};
+  void Backward(std::span<const WriteMode> modes, const GradientReady& ready) override {
+    const GradientWrites writes{modes, ready};
     const std::span<T> dx_mtd = dx_mtd_.first(sizes_.stream_elems());
     if (sizes_.spec.unused) {
       writes.Begin(parameters_[Unused(sizes_.spec)]);

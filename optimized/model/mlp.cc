@@ -42,7 +42,7 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
   const std::span<T> dz_mtd = scratch_.first_mtd;
   exit_.Backward(dx_mtd, down_z_mtd_, dz_mtd);
   backend_.MatMul(Dense(r_mtf_, tokens, f).Transposed(), Dense(dz_mtd, tokens, d), Dense(down_fd_.gradient(), f, d),
-                  writes.mode);
+                  writes.Mode(down_fd_));
   writes.ready(down_fd_.index);
 
   const std::span<T> du_mtf = scratch_.hidden_mtf;
@@ -50,7 +50,7 @@ void Mlp<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, st
                   WriteMode::kAssign);
   kernels::FoldReluBackward<T>(du_mtf, up_z_mtf_, sizes_.bound(), sizes_.gradient_bound(), du_mtf);
   backend_.MatMul(Dense(h_mtd_, tokens, d).Transposed(), Dense(du_mtf, tokens, f), Dense(up_df_.gradient(), d, f),
-                  writes.mode);
+                  writes.Mode(up_df_));
   writes.ready(up_df_.index);
 
   const std::span<T> branch_mtd = scratch_.first_mtd;

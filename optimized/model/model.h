@@ -72,8 +72,9 @@ class Model {
   // narrow for one it is infinite or NaN.
   virtual double Loss(float inverse_tokens, float loss_scale) = 0;
 
-  // After Loss. kAssign overwrites whatever the gradients' memory holds; kAccumulate adds to it.
-  virtual void Backward(WriteMode mode, const GradientReady& ready) = 0;
+  // After Loss. Of each parameter, by canonical index: kAssign overwrites whatever the gradient's memory holds,
+  // kAccumulate adds to it. A frozen one has a mode that nobody reads.
+  virtual void Backward(std::span<const WriteMode> modes, const GradientReady& ready) = 0;
 };
 
 }  // namespace plumbline::optimized

@@ -30,14 +30,19 @@ struct Parameter {
 
 // How one backward treats gradients.
 struct GradientWrites {
-  WriteMode mode;
+  std::span<const WriteMode> modes;  // by canonical index
   const GradientReady& ready;
+
+  template <typename T>
+  WriteMode Mode(const Parameter<T>& parameter) const {
+    return modes[parameter.index];
+  }
 
   // For operations that only add: with kAssign the gradient begins at 0. Does nothing to a frozen parameter.
   template <typename T>
   void Begin(const Parameter<T>& parameter) const {
     const std::span<float> gradient = parameter.gradient();
-    if (mode == WriteMode::kAssign) std::fill(gradient.begin(), gradient.end(), 0.0f);
+    if (Mode(parameter) == WriteMode::kAssign) std::fill(gradient.begin(), gradient.end(), 0.0f);
   }
 
   template <typename T>

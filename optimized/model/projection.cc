@@ -15,7 +15,7 @@ void Projection<T>::Backward(const GradientWrites& writes, int64_t rows, std::sp
                              std::span<U> dx, WriteMode dx_mode) const {
   if (!weight_.is_frozen()) {
     backend_.MatMul(Dense(x, rows, in_).Transposed(), Dense(dy, rows, out_), Dense(weight_.gradient(), in_, out_),
-                    writes.mode);
+                    writes.Mode(weight_));
     writes.Ready(weight_);
   }
   backend_.MatMul(Dense(dy, rows, out_), Dense(weight_.weight(), in_, out_).Transposed(), Dense(dx, rows, in_),

@@ -51,7 +51,7 @@ void RealHead<T, RowNorm>::Backward(const GradientWrites& writes, std::span<cons
   const int64_t v = sizes_.spec.vocab;
   if (!matrix_vd_.is_frozen()) {
     backend_.MatMul(Dense(dlogits_mtv_, tokens, v).Transposed(), Dense(h_mtd_, tokens, d),
-                    Dense(matrix_vd_.gradient(), v, d), writes.mode);
+                    Dense(matrix_vd_.gradient(), v, d), writes.Mode(matrix_vd_));
     if (!is_tied_) writes.Ready(matrix_vd_);
   }
   backend_.MatMul(Dense(dlogits_mtv_, tokens, v), Dense(matrix_vd_.weight(), v, d), Dense(dh_mtd_, tokens, d),

@@ -32,12 +32,12 @@ double TiedHead<T>::Loss(const MicroBatch& micro_batch, float inverse_tokens) {
 }
 
 template <typename T>
-void TiedHead<T>::Backward(WriteMode mode, std::span<const T> x_mtd, std::span<T> dx_mtd) {
+void TiedHead<T>::Backward(const GradientWrites& writes, std::span<const T> x_mtd, std::span<T> dx_mtd) {
   const int64_t tokens = sizes_.tokens();
   const int64_t d = sizes_.spec.width;
   const int64_t v = sizes_.spec.vocab;
   backend_.MatMul(Dense(dlogits_mtv_, tokens, v).Transposed(), Dense(h_mtd_, tokens, d),
-                  Dense(embed_vd_.gradient(), v, d), mode);
+                  Dense(embed_vd_.gradient(), v, d), writes.Mode(embed_vd_));
   backend_.MatMul(Dense(dlogits_mtv_, tokens, v), Dense(embed_vd_.weight(), v, d), Dense(dx_mtd, tokens, d),
                   WriteMode::kAssign);
   kernels::FoldForward<T, T>(dx_mtd, sizes_.gradient_bound(), dx_mtd);

@@ -22,7 +22,7 @@ class TiedHead {
   double Loss(const MicroBatch& micro_batch, float inverse_tokens);
 
   // dx = G(dlogits E) * slope(x).
-  void Backward(WriteMode mode, std::span<const T> x_mtd, std::span<T> dx_mtd);
+  void Backward(const GradientWrites& writes, std::span<const T> x_mtd, std::span<T> dx_mtd);
 
  private:
   const ExactSizes& sizes_;

@@ -147,13 +147,36 @@ inline std::vector<std::set<int64_t>> UnitsOf(const CaseData& data) {
   return units;
 }
 
+// By its name; a frozen parameter has none that matters.
+inline int64_t StageOfParameter(const CaseData& data, const contract::ParameterSpec& p) {
+  const contract::RunConfig& config = data.spec.config;
+  const std::string prefix = "layers.";
+  if (config.layer_stages.empty() || !p.name.starts_with(prefix)) return config.zero_stage;
+  return config.layer_stages.at(std::stoul(p.name.substr(prefix.size())));
+}
+
+// Trained ones.
+inline std::set<int64_t> ParametersOfStage(const CaseData& data, int64_t stage) {
+  std::set<int64_t> parameters;
+  for (const contract::ParameterSpec& p : data.parameters) {
+    if (!p.frozen && StageOfParameter(data, p) == stage) parameters.insert(p.tensor_id);
+  }
+  return parameters;
+}
+
+inline bool AnyTrainedIsSharded(const CaseData& data) {
+  return !ParametersOfStage(data, 1).empty() || !ParametersOfStage(data, 2).empty() ||
+         !ParametersOfStage(data, 3).empty();
+}
+
+// Of what is trained and of stage 3.
 inline Groups GroupsOf(const CaseData& data) {
   const std::vector<std::set<int64_t>> units = UnitsOf(data);
   const int64_t layers = NumLayers(data);
   Groups groups;
   std::map<std::set<int64_t>, std::set<int64_t>> members_by_units;
   for (const contract::ParameterSpec& p : data.parameters) {
-    if (p.frozen) continue;
+    if (p.frozen || StageOfParameter(data, p) != 3) continue;
     if (p.numel() < data.spec.config.persistence_threshold_elems) {
       groups.persistent.insert(p.tensor_id);
       continue;
@@ -265,24 +288,20 @@ inline int64_t NumMoments(const contract::RunConfig& config) {
 inline Peaks ExpectedPeaks(const CaseData& data) {
   const contract::RunConfig& config = data.spec.config;
   const int64_t s = contract::SizeBytes(config.storage), r = config.data_degree;
-  const int64_t frozen = FrozenElems(data);
-  int64_t total = Sum(PaddedBuckets(data, Trained(data))), weights = s * (total + frozen), gathered = 0;
-  if (config.zero_stage == 3) {
-    const Groups groups = GroupsOf(data);
-    const int64_t persistent = Sum(PaddedBuckets(data, groups.persistent));
-    int64_t sharded = 0;
-    for (const auto& members : groups.members) sharded += Sum(PaddedBuckets(data, members));
-    total = persistent + sharded;
-    weights = s * (persistent + sharded / r + frozen);
-    gathered = GathersAndPeak(data, groups).second;
-  }
-  const int64_t shard = config.zero_stage == 0 ? total : total / r;
-  return {{"weights", weights},
-          {"gathered_weights", gathered},
-          {"gradients", 4 * total + (config.zero_stage >= 1 ? 4 * shard : 0)},
-          {"optimizer_state", 4 * (1 + NumMoments(config)) * shard},
+  const Groups groups = GroupsOf(data);
+  int64_t in_groups = 0;
+  for (const auto& members : groups.members) in_groups += Sum(PaddedBuckets(data, members));
+  const int64_t stage0 = Sum(PaddedBuckets(data, ParametersOfStage(data, 0)));
+  const int64_t stage1 = Sum(PaddedBuckets(data, ParametersOfStage(data, 1)));
+  const int64_t stage2 = Sum(PaddedBuckets(data, ParametersOfStage(data, 2)));
+  const int64_t stage3 = in_groups + Sum(PaddedBuckets(data, groups.persistent));
+  const int64_t total = stage0 + stage1 + stage2 + stage3, parts = (stage1 + stage2 + stage3) / r;
+  return {{"weights", s * (total - in_groups + in_groups / r + FrozenElems(data))},
+          {"gathered_weights", GathersAndPeak(data, groups).second},
+          {"gradients", 4 * total + 4 * parts},
+          {"optimizer_state", 4 * (1 + NumMoments(config)) * (stage0 + parts)},
           {"activations", ActivationBytes(data)},
-          {"communication", config.zero_stage >= 2 && config.accumulation_steps > 1 ? 4 * shard : 0}};
+          {"communication", config.accumulation_steps > 1 ? 4 * (stage2 + stage3) / r : 0}};
 }
 
 // Rows of embeddings, of the head and of `unused`, columns of other matrices, vectors; not of the second group, which
@@ -298,6 +317,19 @@ inline int64_t NumUnits(const CaseData& data) {
   return units;
 }
 
+// The all_reduces of norm, units and LAMB, in this order.
+inline std::vector<int64_t> BytesOfSums(const CaseData& data) {
+  const contract::RunConfig& config = data.spec.config;
+  std::vector<int64_t> bytes;
+  if (!AnyTrainedIsSharded(data) || data.spec.model.is_exact()) return bytes;
+  bytes.push_back(168);
+  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit) bytes.push_back(336 * NumUnits(data));
+  if (config.optimizer == contract::OptimizerKind::kLamb) {
+    bytes.push_back(336 * static_cast<int64_t>(Trained(data).size()));
+  }
+  return bytes;
+}
+
 // Of a step, by the tables of docs/formats.md and docs/zero3.md.
 inline std::map<std::string, CommCount> ExpectedComm(const CaseData& data) {
   const contract::RunConfig& config = data.spec.config;
@@ -309,31 +341,22 @@ inline std::map<std::string, CommCount> ExpectedComm(const CaseData& data) {
     expected[kind].bytes += times * bytes;
   };
   add("all_reduce", 2, 8);
-  if (!data.spec.model.is_exact() && config.zero_stage >= 1) add("all_reduce", 1, 168);
-  if (config.adaptive_clipping.kind == contract::AdaptiveClipping::Kind::kUnit && config.zero_stage >= 1) {
-    add("all_reduce", 1, 336 * NumUnits(data));
-  }
-  if (config.optimizer == contract::OptimizerKind::kLamb && config.zero_stage >= 1) {
-    add("all_reduce", 1, 336 * static_cast<int64_t>(Trained(data).size()));
-  }
-  const auto add_set = [&](const std::set<int64_t>& parameters, int64_t gathers) {
+  for (const int64_t bytes : BytesOfSums(data)) add("all_reduce", 1, bytes);
+  const auto add_set = [&](const std::set<int64_t>& parameters, int64_t stage, int64_t gathers) {
     for (const int64_t elems : PaddedBuckets(data, parameters)) {
-      if (config.zero_stage == 0) {
+      if (stage == 0) {
         add("all_reduce", 1, 4 * elems);
       } else {
-        add("reduce_scatter", config.zero_stage == 1 ? 1 : config.accumulation_steps, 4 * elems);
+        add("reduce_scatter", stage == 1 ? 1 : config.accumulation_steps, 4 * elems);
         add("all_gather", gathers, contract::SizeBytes(config.storage) * elems);
       }
     }
   };
-  if (config.zero_stage < 3) {
-    add_set(Trained(data), 1);
-    return expected;
-  }
   const Groups groups = GroupsOf(data);
   const std::vector<int64_t> gathers = GathersAndPeak(data, groups).first;
-  for (size_t g = 0; g < groups.members.size(); ++g) add_set(groups.members[g], gathers[g]);
-  add_set(groups.persistent, 1);
+  for (size_t g = 0; g < groups.members.size(); ++g) add_set(groups.members[g], 3, gathers[g]);
+  add_set(groups.persistent, 3, 1);
+  for (const int64_t stage : {2, 1, 0}) add_set(ParametersOfStage(data, stage), stage, 1);
   return expected;
 }
 

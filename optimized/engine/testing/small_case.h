@@ -41,10 +41,13 @@ struct Layout {
   contract::DType storage = contract::DType::kF32;
   int64_t bucket_elems = kNoLimit;
   Limits limits = {};
+  std::vector<int64_t> layer_stages = {};
 };
 
 inline std::string Text(const Layout& layout) {
-  return "data " + std::to_string(layout.data_degree) + " zero " + std::to_string(layout.zero_stage) +
+  std::string layers;
+  for (const int64_t stage : layout.layer_stages) layers += (layers.empty() ? " layers " : ",") + std::to_string(stage);
+  return "data " + std::to_string(layout.data_degree) + " zero " + std::to_string(layout.zero_stage) + layers +
          " accumulation " + std::to_string(layout.accumulation) + " " + std::string(contract::Name(layout.storage)) +
          " bucket " + std::to_string(layout.bucket_elems) + (layout.limits.overlap_comm ? "" : " no overlap") +
          " prefetch " + std::to_string(layout.limits.prefetch_bucket_elems) + " persistence " +
@@ -69,6 +72,7 @@ inline contract::CaseData MakeCase(const Layout& layout, contract::OptimizerKind
   config.accumulation_steps = layout.accumulation;
   config.micro_batch_size = kBatch / layout.data_degree / layout.accumulation;
   config.zero_stage = layout.zero_stage;
+  config.layer_stages = layout.layer_stages;
   config.storage = layout.storage;
   config.loss_scale = layout.storage == contract::DType::kF16 ? 64 : 1;
   config.reduce_bucket_elems = layout.bucket_elems;

@@ -243,7 +243,8 @@ class Runner {
       const MicroBatch micro_batch = world_.Rows(first, samples_);
       model_->Forward(micro_batch);
       result.loss += model_->Loss(1.0f / static_cast<float>(world_.sum_weights), LossScale(world_.storage));
-      model_->Backward(first == first_samples.front() ? WriteMode::kAssign : WriteMode::kAccumulate,
+      const WriteMode mode = first == first_samples.front() ? WriteMode::kAssign : WriteMode::kAccumulate;
+      model_->Backward(std::vector(gradients_.size(), mode),
                        [&](int64_t parameter) { result.ready_order.push_back(parameter); });
     }
     result.use_order = hooks_->use_order;
