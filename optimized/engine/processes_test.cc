@@ -81,7 +81,9 @@ std::vector<CaseData> CasesOfThreeRanks() {
           MakeCase({3, 3, 1, DType::kF32, 145, {true, 150, 60, 500}}),
           MakeRealCase({3, 1, 2, DType::kF32, 200}),
           MakeRealCase({3, 2, 1, DType::kBF16, 300}),
-          MakeRealCase({3, 3, 1, DType::kBF16, 200, {true, 300, 13, 800}})};
+          MakeRealCase({3, 3, 1, DType::kBF16, 200, {true, 300, 13, 800}}),
+          MakeCase({3, 1, 2, DType::kBF16, 145, {true, 0, 0, 0}, {0, 3}}),
+          MakeRealCase({3, 2, 2, DType::kF32, 200, {true, 300, 13, 800}, {3, 0}})};
 }
 
 TEST_F(Processes, OneStartRunsManyCasesWithTheBitsAndTheBooksOfThreads) {
