@@ -2,10 +2,8 @@
 #include "conformance/diagnosis/dump.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
@@ -14,42 +12,18 @@
 #include <utility>
 
 #include "conformance/contract/digest.h"
-#include "conformance/contract/dtype.h"
 #include "conformance/contract/model_spec.h"
 #include "conformance/contract/tensor_file.h"
+#include "conformance/oracle/stored_value.h"
 
 namespace plumbline::conformance {
 namespace {
 
-using contract::DType;
 using contract::TensorKind;
-
-uint64_t BitsAt(const contract::HostTensor& tensor, size_t index) {
-  const auto size = static_cast<size_t>(contract::SizeBytes(tensor.dtype));
-  uint64_t bits = 0;  // files and this machine are little-endian
-  std::memcpy(&bits, tensor.data.data() + index * size, size);
-  return bits;
-}
-
-double ValueAt(const contract::HostTensor& tensor, size_t index) {
-  const uint64_t bits = BitsAt(tensor, index);
-  switch (tensor.dtype) {
-    case DType::kF64:
-      return std::bit_cast<double>(bits);
-    case DType::kF32:
-      return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    case DType::kBF16:
-      return std::bit_cast<float>(static_cast<uint32_t>(bits << 16));
-    case DType::kI32:
-      return static_cast<int32_t>(static_cast<uint32_t>(bits));
-    default:
-      return static_cast<double>(static_cast<int64_t>(bits));
-  }
-}
 
 Values ValuesOf(const contract::HostTensor& tensor) {
   Values values(static_cast<size_t>(tensor.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = ValueAt(tensor, i);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = StoredValue(tensor, static_cast<int64_t>(i));
   return values;
 }
 
@@ -61,7 +35,7 @@ uint64_t HashOf(const contract::HostTensor& tensor, const Values& values, int64_
     if (is_exact && std::abs(values[i]) < 0x1p63) {
       digest.Add(index, static_cast<int64_t>(values[i]));
     } else {
-      digest.AddBits(index, BitsAt(tensor, i));
+      digest.AddBits(index, StoredBits(tensor, static_cast<int64_t>(i)));
     }
   }
   return digest.hash;
@@ -74,21 +48,30 @@ std::optional<TensorKind> KindOf(std::string_view name) {
   return std::nullopt;
 }
 
-// Puts "KIND/NAME@BEGIN" where it belongs.
-void Take(const contract::HostTensor& tensor, int64_t rank, const std::map<std::string, size_t, std::less<>>& index_of,
+// The place of a tensor among the canonical ones, and its size.
+struct Place {
+  size_t index = 0;
+  int64_t numel = 0;
+};
+
+// Puts "KIND/NAME@BEGIN" where it belongs. What begins outside of the tensor is nowhere.
+void Take(const contract::HostTensor& tensor, int64_t rank, const std::map<std::string, Place, std::less<>>& place_of,
           bool is_exact, Dump& dump) {
   const std::string_view text = tensor.name;
   const size_t slash = text.find('/');
   const size_t at = text.rfind('@');
   if (slash == std::string_view::npos || at == std::string_view::npos || at < slash) return;
   const std::optional<TensorKind> kind = KindOf(text.substr(0, slash));
-  const auto found = index_of.find(text.substr(slash + 1, at - slash - 1));
+  const auto found = place_of.find(text.substr(slash + 1, at - slash - 1));
   int64_t begin = 0;
   const char* const end = text.data() + text.size();
-  if (!kind || found == index_of.end() || std::from_chars(text.data() + at + 1, end, begin).ptr != end) return;
+  const auto parsed = std::from_chars(text.data() + at + 1, end, begin);
+  if (!kind || found == place_of.end() || parsed.ec != std::errc() || parsed.ptr != end) return;
+  const auto [index, numel] = found->second;
+  if (begin < 0 || begin > numel) return;
   Values values = ValuesOf(tensor);
   const uint64_t hash = HashOf(tensor, values, begin, is_exact);
-  dump.slices[static_cast<int>(*kind)][found->second].push_back({rank, begin, std::move(values), hash});
+  dump.slices[static_cast<int>(*kind)][index].push_back({rank, begin, std::move(values), hash});
 }
 
 double Distance(const DumpedSlice& slice, const Values& truth) {
@@ -118,13 +101,13 @@ bool Disagrees(const std::vector<DumpedSlice>& slices) {
 
 Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, int64_t step) {
   const std::vector<contract::ParameterSpec> parameters = contract::Parameters(spec.model);
-  std::map<std::string, size_t, std::less<>> index_of;
-  for (size_t i = 0; i < parameters.size(); ++i) index_of[parameters[i].name] = i;
+  std::map<std::string, Place, std::less<>> place_of;
+  for (size_t i = 0; i < parameters.size(); ++i) place_of[parameters[i].name] = {i, parameters[i].numel()};
   Dump dump;
   for (auto& kind : dump.slices) kind.resize(parameters.size());
   for (int64_t rank = 0; rank < spec.config.world_size(); ++rank) {
     const contract::TensorFile file = contract::ReadTensorFile(out_dir, contract::DumpName(rank, step));
-    for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, index_of, spec.model.is_exact(), dump);
+    for (const contract::HostTensor& tensor : file.tensors) Take(tensor, rank, place_of, spec.model.is_exact(), dump);
     for (contract::StepRecord& record : contract::ReadTrace(out_dir, rank).steps) {
       if (record.step == step) dump.records.push_back(std::move(record));
     }

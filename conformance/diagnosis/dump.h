@@ -34,8 +34,8 @@ struct Dump {
 };
 
 // OUT_DIR/rankR/tensors-SSSSSS.safetensors, and the step's record in trace.jsonl, of every rank of the case; integers
-// and floats alike become doubles. contract::Error for a file that is missing or malformed; slices of unknown names are
-// left out.
+// and floats alike become doubles. contract::Error for a file that is missing or malformed; slices of unknown names, or
+// that begin outside of their tensor, are left out.
 Dump ReadDump(const contract::Case& spec, const std::filesystem::path& out_dir, int64_t step);
 
 struct HeldTensor {

@@ -46,6 +46,46 @@ TEST(Dump, IsReadRankByRankWithWhatTheTraceSays) {
   EXPECT_THROW(ReadDump(spec, folder.path(), 2), contract::Error);
 }
 
+// One tensor of a type that dumps have or might have: 1.5 or, of integers, 3; and -2.
+template <typename Bits>
+contract::HostTensor TensorOf(contract::DType dtype, const std::vector<Bits>& bits) {
+  contract::HostTensor tensor{"weight/embed.weight@0", dtype, {static_cast<int64_t>(bits.size())}, {}};
+  const auto* begin = reinterpret_cast<const std::byte*>(bits.data());
+  tensor.data.assign(begin, begin + bits.size() * sizeof(Bits));
+  return tensor;
+}
+
+Values ReadBack(contract::HostTensor tensor) {
+  const contract::testing::TemporaryFolder folder;
+  const contract::Case spec = ExampleCase(1, 0);
+  contract::TraceWriter(folder.path(), "example", 0, spec.config);
+  contract::WriteTensorFile(folder.path() / contract::DumpName(0, 3), {{std::move(tensor)}, {}});
+  const Dump dump = ReadDump(spec, folder.path(), 3);
+  const auto& slices = dump.of(TensorKind::kWeight, 0);
+  return slices.empty() ? Values{} : slices[0].values;
+}
+
+TEST(Dump, ReadsTheNumbersOfEveryType) {
+  using contract::DType;
+  EXPECT_EQ(ReadBack(TensorOf<double>(DType::kF64, {1.5, -2})), (Values{1.5, -2}));
+  EXPECT_EQ(ReadBack(TensorOf<float>(DType::kF32, {1.5F, -2})), (Values{1.5, -2}));
+  EXPECT_EQ(ReadBack(TensorOf<uint16_t>(DType::kBF16, {0x3FC0, 0xC000})), (Values{1.5, -2}));
+  EXPECT_EQ(ReadBack(TensorOf<uint16_t>(DType::kF16, {0x3E00, 0xC000, 0x0001, 0xFC00})),
+            (Values{1.5, -2, 0x1p-24, -HUGE_VAL}));
+  EXPECT_EQ(ReadBack(TensorOf<int64_t>(DType::kI64, {3, -2})), (Values{3, -2}));
+  EXPECT_EQ(ReadBack(TensorOf<int32_t>(DType::kI32, {3, -2})), (Values{3, -2}));
+  EXPECT_EQ(ReadBack(TensorOf<uint16_t>(DType::kU16, {3, 65534})), (Values{3, 65534}));
+  EXPECT_EQ(ReadBack(TensorOf<uint8_t>(DType::kU8, {3, 254})), (Values{3, 254}));
+}
+
+TEST(Dump, LeavesOutSlicesThatBeginOutsideTheTensor) {
+  for (const char* begin : {"-1", "1000000", "9223372036854775807", "99999999999999999999"}) {
+    contract::HostTensor tensor = TensorOf<float>(contract::DType::kF32, {1, 2});
+    tensor.name = std::string("weight/embed.weight@") + begin;
+    EXPECT_EQ(ReadBack(tensor), Values{}) << begin;
+  }
+}
+
 // Parts of a tensor on two ranks, listed by the trace in other parts; a family's digests are of integers or of bits.
 TEST(Dump, FindsTheRanksWhoseTraceStatesOtherNumbersThanTheirDump) {
   for (const bool is_exact : {true, false}) {

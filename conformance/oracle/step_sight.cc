@@ -4,10 +4,7 @@
 #include "conformance/oracle/step_sight.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <cstring>
 #include <exception>
 #include <map>
 #include <string>
@@ -17,6 +14,7 @@
 #include "conformance/contract/model_spec.h"
 #include "conformance/contract/tensor_file.h"
 #include "conformance/oracle/same_number.h"
+#include "conformance/oracle/stored_value.h"
 
 namespace plumbline::conformance {
 namespace {
@@ -40,36 +38,6 @@ class Finding : public std::exception {
 
 void Demand(bool ok, const std::string& finding) {
   if (!ok) throw Finding(finding);
-}
-
-uint64_t BitsAt(const HostTensor& tensor, int64_t index) {
-  const auto size = static_cast<size_t>(contract::SizeBytes(tensor.dtype));
-  uint64_t bits = 0;  // files and this machine are little-endian
-  std::memcpy(&bits, tensor.data.data() + static_cast<size_t>(index) * size, size);
-  return bits;
-}
-
-// Sign, five bits of exponent, ten of fraction (IEEE 754, binary16).
-double Fp16Value(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const int fraction = bits & 1023;
-  double magnitude = std::ldexp(exponent == 0 ? fraction : 1024 + fraction, std::max(exponent, 1) - 25);
-  if (exponent == 31) magnitude = fraction == 0 ? HUGE_VAL : NAN;
-  return std::copysign(magnitude, (bits & 0x8000) != 0 ? -1 : 1);
-}
-
-double ValueAt(const HostTensor& tensor, int64_t index) {
-  const uint64_t bits = BitsAt(tensor, index);
-  switch (tensor.dtype) {
-    case DType::kF64:
-      return std::bit_cast<double>(bits);
-    case DType::kBF16:
-      return std::bit_cast<float>(static_cast<uint32_t>(bits << 16));
-    case DType::kF16:
-      return Fp16Value(static_cast<uint16_t>(bits));
-    default:
-      return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  }
 }
 
 struct SliceName {
@@ -188,7 +156,7 @@ class Reader {
            where + " is not the slice of " + std::to_string(listed.end - listed.begin) +
                " elements, in one dimension, that the trace lists");
     contract::Digest digest;
-    for (int64_t i = 0; i < tensor.shape[0]; ++i) digest.AddBits(listed.begin + i, BitsAt(tensor, i));
+    for (int64_t i = 0; i < tensor.shape[0]; ++i) digest.AddBits(listed.begin + i, StoredBits(tensor, i));
     Demand(digest.hash == listed.digest.hash, where + " has another digest than the trace lists");
   }
 
@@ -223,7 +191,7 @@ class Reader {
     compared_ += tensor.shape[0];
     if (first.data == tensor.data) return;
     int64_t index_in_slice = 0;
-    while (BitsAt(first, index_in_slice) == BitsAt(tensor, index_in_slice)) ++index_in_slice;
+    while (StoredBits(first, index_in_slice) == StoredBits(tensor, index_in_slice)) ++index_in_slice;
     throw Finding(where + " differs from rank " + std::to_string(held->second.rank) + "'s, first in element " +
                   std::to_string(name->begin + index_in_slice));
   }
@@ -253,7 +221,7 @@ class Reader {
     const auto covered = static_cast<int64_t>(whole.size());
     Demand(begin == covered, At(slice.rank) + ": " + slice.tensor.name + " begins where " + std::to_string(covered) +
                                  " elements are covered" + (begin < covered ? ", it overlaps another" : ""));
-    for (int64_t i = 0; i < slice.tensor.shape[0]; ++i) whole.push_back(ValueAt(slice.tensor, i));
+    for (int64_t i = 0; i < slice.tensor.shape[0]; ++i) whole.push_back(StoredValue(slice.tensor, i));
   }
 
   const contract::Case& spec_;
