@@ -10,8 +10,8 @@
 
 namespace plumbline::conformance {
 
-// Of family exact each stage with two and with four ranks, of the real families two layouts each. None in tier smoke: a
-// start costs as much as ten cases. The ids have "processes-" before the layout.
+// Of family exact each stage with two and with four ranks, of the real families each storage type, and fp16 with a
+// dynamic scale. None in tier smoke: a start costs as much as ten cases. The ids have "processes-" before the layout.
 std::vector<CaseSpec> ProcessCases(const CaseList& list, Tier tier);
 
 }  // namespace plumbline::conformance

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -38,6 +39,24 @@ TEST(ProcessCases, HaveEveryFamilyStageAndBothNumbersOfRanks) {
   EXPECT_EQ(families, (std::set<std::string>{"exact", "gpt2", "llama"}));
   EXPECT_EQ(exact.size(), 8u);
   EXPECT_EQ(real, (std::set<int64_t>{2, 4}));
+}
+
+TEST(ProcessCases, HaveEveryStorageTypeInEveryFamilyAndBothKindsOfLossScale) {
+  using contract::DType;
+  const CaseList list = ListOf(Tier::kFull);
+  std::map<std::string, std::set<DType>> types;
+  std::map<bool, std::set<int64_t>> stages_of_scale;  // dynamic or not
+  for (const CaseSpec& spec : ProcessCases(list, Tier::kFull)) {
+    const auto& model = list.problems[static_cast<size_t>(spec.problem)].model;
+    types[std::string(model.family())].insert(spec.config.storage);
+    if (model.is_exact() || spec.config.storage != DType::kF16) continue;
+    stages_of_scale[contract::HasDynamicLossScale(spec.config)].insert(spec.config.zero_stage);
+  }
+  for (const auto& [family, seen] : types) {
+    EXPECT_EQ(seen, (std::set<DType>{DType::kF32, DType::kBF16, DType::kF16})) << family;
+  }
+  EXPECT_EQ(stages_of_scale[true], (std::set<int64_t>{1, 2, 3}));
+  EXPECT_EQ(stages_of_scale[false], (std::set<int64_t>{3}));
 }
 
 TEST(ProcessCases, AreNotInSmoke) { EXPECT_TRUE(ProcessCases(ListOf(Tier::kFull), Tier::kSmoke).empty()); }

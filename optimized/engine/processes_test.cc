@@ -69,9 +69,28 @@ void ExpectSameAsThreads(const fs::path& out, const CaseData& data) {
     ASSERT_EQ(got.steps.size(), expected.steps.size());
     for (size_t i = 0; i < got.steps.size(); ++i) {
       EXPECT_EQ(got.steps[i].loss, expected.steps[i].loss);
+      ASSERT_EQ(got.steps[i].real.has_value(), expected.steps[i].real.has_value());
+      if (got.steps[i].real) {
+        EXPECT_EQ(got.steps[i].real->skipped, expected.steps[i].real->skipped) << "step " << i << ", rank " << rank;
+        EXPECT_EQ(got.steps[i].real->loss_scaler, expected.steps[i].real->loss_scaler);
+      }
       testing::ExpectSameCommAndTensors(got.steps[i], expected.steps[i]);
     }
   }
+}
+
+// A scale so large that the one token of step 0 overflows, which is on rank 0 alone.
+CaseData CaseWithAnOverflowOnOneRank(int64_t stage, int64_t loss_scale) {
+  CaseData data = MakeRealCase({3, stage, 2, DType::kF16, 200});
+  contract::Batches& batches = data.batches;
+  for (int64_t i = 1; i < batches.batch * batches.positions; ++i) batches.loss_weights[static_cast<size_t>(i)] = 0;
+  batches.loss_weights[0] = 1;
+  data.spec.config.loss_scale = loss_scale;
+  if (loss_scale == 0) {
+    data.spec.config.dynamic_loss_scale = {.initial_scale_power = 17, .window = 2, .hysteresis = 1};
+    data.loss_scaler = contract::InitialLossScaler(data.spec.config.dynamic_loss_scale);
+  }
+  return data;
 }
 
 std::vector<CaseData> CasesOfThreeRanks() {
@@ -94,6 +113,27 @@ TEST_F(Processes, OneStartRunsManyCasesWithTheBitsAndTheBooksOfThreads) {
   for (size_t i = 0; i < cases.size(); ++i) {
     EXPECT_EQ(Status(static_cast<int>(i)).kind, CaseStatus::Kind::kOk);
     ExpectSameAsThreads(Out(static_cast<int>(i)), cases[i]);
+  }
+}
+
+TEST_F(Processes, AnOverflowThatOneRankSeesSkipsTheStepOnAllWithAFixedAndWithADynamicScale) {
+  std::vector<CaseData> cases;
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    for (const int64_t loss_scale : {int64_t{0}, int64_t{1} << 17}) {
+      cases.push_back(CaseWithAnOverflowOnOneRank(stage, loss_scale));
+      Add(cases.back());
+    }
+  }
+  ProcessWorld world(3, Batch(), root_);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(world.Wait(rank), 0) << world.Errors(rank);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const fs::path out = Out(static_cast<int>(i));
+    ExpectSameAsThreads(out, cases[i]);
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      const contract::Trace trace = contract::ReadTrace(out, rank);
+      EXPECT_TRUE(trace.steps[0].real->skipped) << "case " << i << ", rank " << rank;
+      EXPECT_EQ(trace.steps[0].real->loss_scaler.has_value(), cases[i].spec.config.loss_scale == 0);
+    }
   }
 }
 
