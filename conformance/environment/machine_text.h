@@ -21,7 +21,7 @@ std::set<std::string> Words(std::string_view line);
 // The leading unsigned integer of `text` behind blanks: "2048 kB" is 2048.
 std::optional<uint64_t> LeadingNumber(std::string_view text);
 
-// How many numbers a list of the kernel holds: "0-3,8" is 5, "" is 0.
+// How many numbers a list of the kernel holds: "0-3,8" is 5, "" is 0. Ranges that no machine has are left out.
 int CountList(std::string_view list);
 
 // The word in brackets of a file of choices: "always [madvise] never" is "madvise".

@@ -48,6 +48,12 @@ TEST(CountList, CountsRangesAndSingles) {
   EXPECT_EQ(CountList("3-1"), 0);
 }
 
+TEST(CountList, CountsNoRangeThatNoMachineHas) {
+  EXPECT_EQ(CountList("0-2147483647"), 0);
+  EXPECT_EQ(CountList("0-2147483646,5,0-2147483646"), 1);
+  EXPECT_EQ(CountList("0-18446744073709551615"), 0);
+}
+
 TEST(ChosenWord, IsTheOneInBrackets) {
   EXPECT_EQ(ChosenWord("always [madvise] never\n"), "madvise");
   EXPECT_EQ(ChosenWord("none chosen"), "");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: what Linux, Debian and CUDA write about a machine, as the doctor reads it. Text that says nothing gives
 // an empty value and never an error.
-#include "conformance/environment/machine_text.h"
-
 #include "conformance/contract/fuzz/only_errors.h"
+#include "conformance/environment/machine_text.h"
 
 namespace plumbline::contract::fuzz {
 

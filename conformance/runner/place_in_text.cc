@@ -9,13 +9,13 @@
 namespace plumbline::conformance {
 namespace {
 
-// The number after `word` in the text, or -1.
+// The number after `word` in the text, or -1 where there is none that could be a step or a rank.
 int64_t NumberAfter(const std::string& text, const std::string& word) {
   const size_t at = text.find(word);
   if (at == std::string::npos) return -1;
   int64_t number = -1;
   std::from_chars(text.data() + at + word.size(), text.data() + text.size(), number);
-  return number;
+  return number < 0 ? -1 : number;
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ TEST(PlaceInText, InventsNothing) {
   EXPECT_EQ(none.tensor, "");
   EXPECT_EQ(none.layer, -1);
   EXPECT_EQ(PlaceInText("step x, rank y", Model()).step, -1);
+  EXPECT_EQ(PlaceInText("step -5, rank -7", Model()).step, -1);
+  EXPECT_TRUE(PlaceInText("step -5, rank -7", Model()).ranks.empty());
   // "norm.weight" is a parameter, and part of a longer word here.
   EXPECT_EQ(PlaceInText("of layers.7.norm.weight", Model()).tensor, "");
 }

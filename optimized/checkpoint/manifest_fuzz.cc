@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: the manifest of a checkpoint. What is accepted names files of its own folder only.
-#include "optimized/checkpoint/manifest.h"
-
 #include "conformance/contract/fuzz/only_errors.h"
+#include "optimized/checkpoint/manifest.h"
 
 namespace plumbline::contract::fuzz {
 

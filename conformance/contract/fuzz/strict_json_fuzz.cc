@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: JSON by itself, and what we write of text and numbers. Any text can be quoted and is read back, as it
 // was where it is valid UTF-8; any finite number is read back with the same bits.
-#include "conformance/contract/strict_json.h"
-
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "conformance/contract/fuzz/only_errors.h"
+#include "conformance/contract/strict_json.h"
 
 namespace plumbline::contract::fuzz {
 namespace {
