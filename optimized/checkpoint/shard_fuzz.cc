@@ -2,9 +2,10 @@
 // Fuzz target: a checkpoint's manifest and shard, loaded into memory that holds something else. A checkpoint that is
 // refused leaves that memory as it was; one that is accepted is saved and loaded as the same. An empty manifest stands
 // for one that fits the shard, or no mutation would get beyond the checksum.
-#include <cstring>
 #include <map>
+#include <utility>
 
+#include "conformance/contract/error.h"
 #include "conformance/contract/fuzz/only_errors.h"
 #include "conformance/contract/fuzz/parts.h"
 #include "optimized/checkpoint/checkpoint.h"
