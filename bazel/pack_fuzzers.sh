@@ -18,7 +18,7 @@ missing=0
 for label in "${labels[@]}"; do
   folder=${label#//}; folder=${folder%%:*}; name=${label##*:}; name=${name%_fuzz_libfuzzer}
   [ -f "$built/$folder/${name}_fuzz_libfuzzer" ] || { echo "$label did not build" >&2; missing=1; continue; }
-  key=$(basename "$folder")_$name
+  key=${folder//\//_}_$name
   strip -o "$pack/bin/$key" "$built/$folder/${name}_fuzz_libfuzzer"
   mkdir -p "$pack/corpus/$key"
   # parser_fuzz keeps corpora in corpus/NAME/{accepted,refused}, fuzz_target in NAME_corpus.
@@ -28,7 +28,8 @@ for label in "${labels[@]}"; do
   done
 done
 cp -r "reports/record/record_corpus/." "$pack/corpus/cli_rendered_record/" 2>/dev/null
-printf '%s\n' 'fuzz_case_folder 3' 'fuzz_dump 3' 'fuzz_traces 2' 'fuzz_batches 2' 'fuzz_tensor_file 2' \
+printf '%s\n' 'conformance_contract_fuzz_case_folder 3' 'conformance_fuzz_dump 3' 'conformance_fuzz_traces 2' \
+  'conformance_contract_fuzz_batches 2' 'conformance_contract_fuzz_tensor_file 2' 'conformance_contract_fuzz_trace 2' \
   'cli_rendered_record 2' > "$pack/weight"
 cp bazel/run_fuzzers.sh "$pack/run_fuzzers.sh"
 printf '#!/bin/bash\nexec "$(dirname "$0")/run_fuzzers.sh" "$(dirname "$0")" "$1" 500 16\n' > "$pack/run_all.sh"
