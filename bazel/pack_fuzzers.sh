@@ -24,7 +24,9 @@ for label in "${labels[@]}"; do
   # parser_fuzz keeps corpora in corpus/NAME/{accepted,refused}, fuzz_target in NAME_corpus.
   for files in "$folder/corpus/$name" "$folder/${name}_corpus"; do
     [ -d "$files" ] || continue
-    find "$files" -type f | while read -r file; do cp "$file" "$pack/corpus/$key/$(sha1sum < "$file" | cut -c1-16)"; done
+    find "$files" -type f | while read -r file; do
+      cp "$file" "$pack/corpus/$key/$(sha1sum < "$file" | cut -c1-16)"
+    done
   done
 done
 cp -r "reports/record/record_corpus/." "$pack/corpus/cli_rendered_record/" 2>/dev/null

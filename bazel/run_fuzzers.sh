@@ -22,8 +22,8 @@ fuzz() {
   while left=$((ends - $(date +%s))); [ "$left" -gt 1 ] && [ "$round" -lt 20 ]; do
     round=$((round + 1))
     "$pack/bin/$name" -max_total_time="$left" -runs="$executions" -timeout=20 -rss_limit_mb=3000 -malloc_limit_mb=2000 \
-      -max_len=16384 -seed=$((number * 100 + round)) -print_final_stats=1 -print_funcs=0 -report_slow_units=600 -artifact_prefix="$crashes/" \
-      "$finds" "$pack/corpus/$name" > "$out/$name.$number.$round.log" 2>&1 && break
+      -max_len=16384 -seed=$((number * 100 + round)) -print_final_stats=1 -print_funcs=0 \
+      -report_slow_units=600 -artifact_prefix="$crashes/" "$finds" "$pack/corpus/$name" > "$out/$name.$number.$round.log" 2>&1 && break
   done
 }
 

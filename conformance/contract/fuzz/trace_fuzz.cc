@@ -42,7 +42,8 @@ bool Accepts(const uint8_t* data, size_t size) {
   const auto trace = ParseOrRefuse([&] { return ParseTrace(text, "input"); });
   if (!trace.has_value()) return false;
   for (size_t i = 0; i < trace->steps.size(); ++i) {
-    Demand(trace->steps[i].step == static_cast<int64_t>(i), "steps are consecutive from 0");
+    const int64_t first = trace->steps.front().step;  // not 0 where a run resumes or starts inside training
+    Demand(trace->steps[i].step == first + static_cast<int64_t>(i), "steps are consecutive");
   }
   DemandSame(*trace);
   if (text.empty() || text.back() != '\n') return true;
