@@ -471,6 +471,18 @@ TEST_F(RunCasesTest, RankThatDiesIsNamedAndTheOthersAreKilled) {
   }
 }
 
+TEST_F(RunCasesTest, RankThatLeavesAsIfAllWereWellIsNamedWhereTheOthersWaitOrFail) {
+  Add("ok", 2);
+  Add("rank_1_leaves", 2, 0.25);
+  Add("ok", 2);
+  Add("rank_1_leaves_rank_0_exits_5", 2);
+  Run(Description(true, true));
+  EXPECT_EQ(Kinds(), (Strings{"ok", "timed_out", "ok", "crashed"}));
+  for (const size_t index : {1, 3}) {
+    EXPECT_NE(Message(index).find("; rank 1 ended with exit code 0"), std::string::npos) << Message(index);
+  }
+}
+
 TEST_F(RunCasesTest, RankThatDiesIsBlamedEvenIfRankZeroStatesAnError) {
   for (const bool batch : {true, false}) {
     cases_.clear();

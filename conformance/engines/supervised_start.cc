@@ -215,9 +215,19 @@ CaseOutcome SupervisedStart::BlamedOnFailure() const {
   outcome.kind = IsCrash(engine_.ranks()[failed].child.end()) ? Kind::kCrashed : Kind::kProtocol;
   outcome.message = engine_.EndOf(failed);
   if (outcome.kind == Kind::kProtocol) outcome.message += "; no status.json";
+  outcome.message += QuietEnds();
   outcome.wall_s = MonotonicSeconds() - case_began_;
   outcome.log = engine_.ranks()[failed].log.path();
   return outcome;
+}
+
+// Of a case without a status: a rank that has left it as if all were well, for which the others may wait.
+std::string SupervisedStart::QuietEnds() const {
+  for (size_t rank = 0; rank < engine_.ranks().size(); ++rank) {
+    const ChildProcess& child = engine_.ranks()[rank].child;
+    if (child.ended() && child.end().clean()) return "; rank " + std::to_string(rank) + " ended with exit code 0";
+  }
+  return "";
 }
 
 void SupervisedStart::JudgeFailure() { ReportAndStop(BlamedOnFailure()); }
@@ -244,7 +254,7 @@ void SupervisedStart::JudgeTimeout(double now) {
   CaseOutcome outcome{.kind = Kind::kTimedOut, .message = "", .wall_s = now - case_began_, .log = {}};
   outcome.message = "no status after " + Seconds(AllowedSeconds()) + " (time-out of the case " + Seconds(timeout_s);
   if (next_ == 0) outcome.message += ", and " + Seconds(task_.limits.start_allowance_s) + " to start the engine";
-  outcome.message += ")";
+  outcome.message += ")" + QuietEnds();
   const std::string line = engine_.ranks().front().log.LastErrorLine();
   if (!line.empty()) outcome.message += "; last line of its errors: " + line;
   ReportAndStop(std::move(outcome));

@@ -55,6 +55,7 @@ class SupervisedStart {
   CaseOutcome HeldAgainstExits() const;
   std::optional<size_t> RankAgainst(CaseOutcome::Kind kind) const;
   CaseOutcome BlamedOnFailure() const;
+  std::string QuietEnds() const;
   void BlameFailedPeer(CaseOutcome& outcome) const;
 
   double AllowedSeconds() const;

@@ -153,7 +153,8 @@ class Ranks(InFolder):
                 rank.kill()
                 rank.communicate()
             self.assertEqual((ranks[guilty].returncode, errors[-1]),
-                             (5, "ended, since other ranks do not: ArithmeticError: no such number"))
+                             (5, "ended, since other ranks do not: ArithmeticError: no such number; rank %d is not over" %
+                              (1 - guilty)))
             self.assertIsNone(self.status(name))
 
     def test_ranks_that_are_no_ranks_are_refused(self):

@@ -139,6 +139,12 @@ int RunCase(const fs::path& case_dir, const fs::path& out, bool& crash_at_the_en
     Status(out, "ok", "", 0);
   }
   if (what == "rank_1_crashes") Rank() == 1 ? Crash() : Hang();
+  if (what == "rank_1_leaves") Rank() == 1 ? std::exit(0) : Hang();
+  if (what == "rank_1_leaves_rank_0_exits_5") {
+    if (Rank() == 1) std::exit(0);
+    usleep(200'000);
+    std::exit(5);
+  }
   if (what == "rank_1_exits_7") Rank() == 1 ? std::exit(7) : Hang();
   if (what == "rank_1_crashes_rank_0_says_so") {
     if (Rank() == 1) Crash();

@@ -33,27 +33,32 @@ def _wait(condition, seconds, what):
         time.sleep(0.002)
 
 
-def _gather(out_dir, world, code, message, wait_s):
-    """The worst end of all ranks, (code, message)."""
-    ends = [(code, message)]
+def _said(message, what):
+    return "%s; %s" % (message, what) if message else what
+
+
+def _gather(out_dir, world, code, message, when, wait_s):
+    """The worst end of all ranks, (code, message); of equal ones the first, since it is what the others fail of."""
+    ends = [(code, message, when)]
     for rank in range(1, world):
         path = out_dir / ("over-%d.json" % rank)
         worst = max(end[0] for end in ends)
-        _wait(path.exists, wait_s if worst < ERROR else GRACE_S, message or "rank %d is not over" % rank)
-        peer_code, peer_message = json.loads(path.read_text())
-        ends.append((peer_code, "rank %d: %s" % (rank, peer_message) if peer_message else ""))
+        _wait(path.exists, wait_s if worst < ERROR else GRACE_S, _said(message, "rank %d is not over" % rank))
+        peer_code, peer_message, peer_when = json.loads(path.read_text())
+        ends.append((peer_code, "rank %d: %s" % (rank, peer_message) if peer_message else "", peer_when))
     for rank in range(1, world):
         (out_dir / ("over-%d.json" % rank)).unlink()
-    return max(ends, key=lambda end: end[0])  # of equal ones the lowest rank's
+    return min(ends, key=lambda end: (-end[0], end[2]))[:2]
 
 
-def end_case(out_dir, ranks, code, message, wait_s):
-    """Called by every rank, once a case. Returns the case's code; PeersHang with the reason where it cannot end."""
+def end_case(out_dir, ranks, code, message, when, wait_s):
+    """Called by every rank, once a case; `when` is the time.time() of its end. Returns the case's code; PeersHang with
+    the reason where it cannot end."""
     if ranks.rank == 0:
-        code, message = _gather(out_dir, ranks.world, code, message, wait_s)
+        code, message = _gather(out_dir, ranks.world, code, message, when, wait_s)
         _write(out_dir / "status.json", {"status": NAMES[code], "message": message})
     else:
         path = out_dir / ("over-%d.json" % ranks.rank)
-        _write(path, [code, message])
-        _wait(lambda: not path.exists(), wait_s if code < ERROR else GRACE_S, message or "rank 0 is not over")
+        _write(path, [code, message, when])
+        _wait(lambda: not path.exists(), wait_s if code < ERROR else GRACE_S, _said(message, "rank 0 is not over"))
     return code

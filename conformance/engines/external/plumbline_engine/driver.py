@@ -3,6 +3,8 @@
 
 An engine is a class with the methods below; one object is made for each case, so that nothing is left of the case
 before."""
+import time
+
 from .case import read_case
 from .description import declined
 from .errors import Unsupported
@@ -80,5 +82,8 @@ def run_case(engine_class, description, case_dir, out_dir, ranks, group=None, nu
         with TraceWriter(out_dir, description["name"], ranks.rank, ranks.world, case, Exports(case)) as trace:
             _train(engine, case, out_dir, trace)
             trace.end()
+    except BaseException as error:
+        error.plumbline_when = time.time()  # before close(), which ends connections, of which other ranks fail
+        raise
     finally:
         engine.close()

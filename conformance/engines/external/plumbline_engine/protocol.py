@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 import traceback
 
 from . import case_end
@@ -30,14 +31,14 @@ def _text_of(error):
 
 def _run(description, engine_class, case_dir, out_dir, ranks, group, number):
     """Whatever a case does costs that case alone. Returns its code."""
-    code, message = OK, ""
+    code, message, when = OK, "", None
     try:
         run_case(engine_class, description, case_dir, out_dir, ranks, group, number)
     except (Exception, SystemExit) as error:  # an engine that calls sys.exit() has not finished its case
-        code, message = _code_of(error), _text_of(error)
+        code, message, when = _code_of(error), _text_of(error), getattr(error, "plumbline_when", None)
         if code == ERROR:
             traceback.print_exc()
-    return case_end.end_case(out_dir, ranks, code, message, WAIT_S)
+    return case_end.end_case(out_dir, ranks, code, message, when or time.time(), WAIT_S)
 
 
 def _read_list(arguments):
