@@ -100,40 +100,40 @@ class _Margin(torch.autograd.Function):
         return dlogits.to(context.dtype), None, None, None
 
 
-class ExactDecoder(torch.nn.Module):
-    """`model` is a case's; `storage` a torch dtype; `loss_scale` σ."""
+def _matrix(*shape):
+    return torch.nn.Parameter(torch.zeros(shape, dtype=torch.float32))
 
-    def __init__(self, model, storage=torch.float32, loss_scale=1):
+
+def _holder(**parameters):
+    module = torch.nn.Module()
+    for name, parameter in parameters.items():
+        setattr(module, name, parameter)
+    return module
+
+
+class _Folds(torch.nn.Module):
+    """What all parts of the model know: its sizes and its two folds."""
+
+    def __init__(self, model, loss_scale):
         super().__init__()
-        self.sizes, self.storage, self.loss_scale = model, storage, loss_scale
-        d, f = model["width"], model["hidden"]
-        e = model["kv_heads"] * (d // model["heads"])
-
-        def matrix(*shape):
-            return torch.nn.Parameter(torch.zeros(shape, dtype=torch.float32))
-
-        def holder(**parameters):
-            module = torch.nn.Module()
-            for name, parameter in parameters.items():
-                setattr(module, name, parameter)
-            return module
-        self.embed = holder(weight=matrix(model["vocab"], d))
-        self.pos = holder(weight=matrix(model["positions"], d))
-        self.layers = torch.nn.ModuleList(
-            holder(attn=holder(q=matrix(d, d), k=matrix(d, e), v=matrix(d, e), o=matrix(d, d)),
-                   mlp=holder(up=matrix(d, f), down=matrix(f, d))) for _ in range(model["layers"]))
-
-    def load(self, weights):
-        """From {name: array} of a case."""
-        with torch.no_grad():
-            for name, parameter in self.named_parameters():
-                parameter.copy_(torch.tensor(weights[name]))
+        self.sizes, self.loss_scale = model, loss_scale
 
     def _F(self, x):
         return _Fold.apply(x, self.sizes["fold_bound"])
 
     def _G(self, x):
         return _FoldGradient.apply(x, self.sizes["gradient_fold_bound"] * self.loss_scale)
+
+
+class ExactLayer(_Folds):
+    """A layer is a module with a forward of its own, so that an engine can wrap it as one."""
+
+    def __init__(self, model, loss_scale):
+        super().__init__(model, loss_scale)
+        d, f = model["width"], model["hidden"]
+        e = model["kv_heads"] * (d // model["heads"])
+        self.attn = _holder(q=_matrix(d, d), k=_matrix(d, e), v=_matrix(d, e), o=_matrix(d, d))
+        self.mlp = _holder(up=_matrix(d, f), down=_matrix(f, d))
 
     def _attention(self, h, weights):
         # One product for q, k and v, and one for all query heads of a key head, whose rows are put below each other:
@@ -156,6 +156,30 @@ class ExactDecoder(torch.nn.Module):
     def _drop(self, y, mask):
         return y if mask is None else 2 * mask.to(y.dtype) * y
 
+    def forward(self, x, after_attention, after_mlp):
+        """The stream x [m, T, d] after this layer; the masks are None without dropout."""
+        x = self._G(x)  # the gradient of the stream, complete: its own and the branch's
+        x = x + self._drop(self._attention(self._G(self._F(x)), self.attn), after_attention)
+        x = self._G(x)
+        return x + self._drop(self._mlp(self._G(self._F(x)), self.mlp), after_mlp)
+
+
+class ExactDecoder(_Folds):
+    """`model` is a case's; `storage` a torch dtype; `loss_scale` σ."""
+
+    def __init__(self, model, storage=torch.float32, loss_scale=1):
+        super().__init__(model, loss_scale)
+        self.storage = storage
+        self.embed = _holder(weight=_matrix(model["vocab"], model["width"]))
+        self.pos = _holder(weight=_matrix(model["positions"], model["width"]))
+        self.layers = torch.nn.ModuleList(ExactLayer(model, loss_scale) for _ in range(model["layers"]))
+
+    def load(self, weights):
+        """From {name: array} of a case."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                parameter.copy_(torch.tensor(weights[name]))
+
     def forward(self, tokens, labels, share, masks=None):
         """The loss of a micro-batch's tokens [m, T], with share = u / N in fp32.
 
@@ -164,12 +188,8 @@ class ExactDecoder(torch.nn.Module):
         x = _Rows.apply(self.embed.weight, tokens, self.storage)
         x = x + _Rows.apply(self.pos.weight, torch.arange(tokens.shape[-1], device=tokens.device).expand_as(tokens),
                             self.storage)
-        for layer, block in enumerate(self.layers):
-            after_attention, after_mlp = masks[layer] if masks else (None, None)
-            x = self._G(x)  # the gradient of the stream, complete: its own and the branch's
-            x = x + self._drop(self._attention(self._G(self._F(x)), block.attn), after_attention)
-            x = self._G(x)
-            x = x + self._drop(self._mlp(self._G(self._F(x)), block.mlp), after_mlp)
+        for number, layer in enumerate(self.layers):
+            x = layer(x, *(masks[number] if masks else (None, None)))
         h = self._G(self._F(x))
         logits = _Product.apply(h, self.embed.weight.t())
         return _Margin.apply(logits, labels, share, self.loss_scale)
