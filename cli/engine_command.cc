@@ -110,7 +110,8 @@ bool CheckSteps(const Options& options, const conformance::Engine& candidate, co
 int Run(const Options& options) {
   if (options.action != "check") {
     contract::Fail(contract::ErrorCode::kInvalidArgument,
-                   "engine does not know \"" + options.action + "\"; allowed: check");
+                   "engine does not know \"" + options.action +
+                       "\"; allowed: check, and install of the launcher ./plumbline");
   }
   const ResultFolder folder(options.out, "engine-check");
   const InterruptWatcher interrupt(folder.path().string());

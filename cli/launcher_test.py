@@ -56,6 +56,30 @@ class Case(unittest.TestCase):
         return done.stderr.strip()
 
 
+class EngineInstall(Case):
+    def setUp(self):
+        super().setUp()
+        folder = self.dir / "root/conformance/engines/external/install"
+        folder.mkdir(parents=True)
+        (folder / "main.py").write_text("import sys\nif 'torhc' in sys.argv:\n    sys.exit('plumbline: not that')\n"
+                                        "print(*sys.argv[1:])\n")
+
+    def test_says_how_it_is_used_without_setting_anything_up(self):
+        for arguments in ([], ["--help"], ["torch", "-h"]):
+            done = self.run_it("engine", "install", *arguments, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (0, " ".join(arguments) + "\n"), done.stderr)
+
+    def test_refuses_before_anything_is_set_up_what_the_installer_refuses(self):
+        done = self.run_it("engine", "install", "torhc", capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", "plumbline: not that\n"))
+        self.assertEqual(list((self.dir / "home").iterdir()), [], "something was set up")
+
+    def test_sets_up_what_it_needs_before_it_installs(self):
+        done = self.run_it("engine", "install", "torch", capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (4, ""), done.stderr)
+        self.assertIn("Debian packages", done.stderr)
+
+
 class UnknownCommands(Case):
     def test_are_refused_with_the_nearest_one_before_anything_is_set_up(self):
         for word, nearest in (("verfy", "verify"), ("verifyy", "verify"), ("merg", "merge"), ("tset", "test"),

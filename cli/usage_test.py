@@ -131,7 +131,7 @@ class Names(Case):
         self.assertEqual(self.refusal("merge"), "no records are named; `plumbline merge --help` shows what is allowed")
         self.assertEqual(self.refusal("engine"), "no action is named; `plumbline engine --help` shows what is allowed")
         self.assertEqual(self.refusal("engine", "check"), "no engine is named; `plumbline engine --help` shows what is allowed")
-        self.assertEqual(self.refusal("engine", "chek", "x"), 'engine does not know "chek"; allowed: check')
+        self.assertEqual(self.refusal("engine", "chek", "x"), 'engine does not know "chek"; allowed: check, and install of the launcher ./plumbline')
 
 
 class Combinations(Case):
