@@ -2,7 +2,7 @@
 """The kit's torch module through its example, judged by the harness: in each storage type it trains what the reference
 trains, and copies with one mistake that PyTorch invites do not.
 
-Usage: torch_test.py PLUMBLINE EXACT_TORCH CACHE_FOLDER. Takes the torch of pytorch_ddp/install.py, else that which
+Usage: torch_test.py PLUMBLINE EXACT_TORCH FOLDERS. Takes the torch of `plumbline engine install`, else that which
 python3 has. Without either it says NOT_RUN, and checks that an engine without torch says so."""
 import importlib.util
 import json
@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 PLUMBLINE, ENGINE = (pathlib.Path(path).absolute() for path in sys.argv[1:3])
-TORCH = runpy.run_path(sys.argv[3])["cache_folder"]() / "pytorch"
+TORCH = runpy.run_path(sys.argv[3])["cache_folder"]() / "engines/torch/packages"
 LISTED = subprocess.run([PLUMBLINE, "verify", "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 # A case of each storage type on one rank; the last two have groups of heads and dropout. That of bf16 is in one
 # micro-batch: only a whole gradient is certain to have more digits than bf16 has.

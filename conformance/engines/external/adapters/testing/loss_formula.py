@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loss of docs/semantics.md, line by line, in Python's floats: slow, without derivatives, for finite differences.
 
-One sample at a time, no dropout, weights as {name: flat list} with matrices [in, out]. It shares nothing with an engine.
+One sample at a time, no dropout, weights as {name: flat list} with matrices [in, out]. Shares nothing with an engine.
 """
 import math
 
@@ -53,8 +53,9 @@ class Model:
         x = [[e + p for e, p in zip(embed[token], pos[t])] for t, token in enumerate(tokens)]
         for layer in range(self.model["layers"]):
             name = "layers.%d." % layer
-            x = [[a + b for a, b in zip(*pair)] for pair in zip(x, self.attention(self.norm(x, name + "norm1"), name + "attn"))]
-            x = [[a + b for a, b in zip(*pair)] for pair in zip(x, self.mlp(self.norm(x, name + "norm2"), name + "mlp"))]
+            for branch, norm, part in ((self.attention, "norm1", "attn"), (self.mlp, "norm2", "mlp")):
+                added = branch(self.norm(x, name + norm), name + part)
+                x = [[a + b for a, b in zip(*pair)] for pair in zip(x, added)]
         head = embed if self.model["tied_head"] else self.rows("head.weight", d)
         return [[sum(a * b for a, b in zip(row, column)) for column in head] for row in self.norm(x, "norm")]
 

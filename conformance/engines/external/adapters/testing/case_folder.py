@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Case folders, traces and dumps of family gpt2 for tests in Python: made, changed and read by the words of docs/formats.md.
+"""Case folders, traces and dumps of family gpt2 for tests in Python: changed and read by the words of docs/formats.md.
 
 Standard library only, and none of the adapter's code: what reads its output must not share its mistakes.
 """
@@ -21,14 +21,16 @@ def read_tensors(path):
     tensors = {}
     for name, entry in header.items():
         first, last = entry["data_offsets"]
-        tensors[name] = (entry["dtype"], entry["shape"], array.array(TYPES[entry["dtype"]], data[begin + first:begin + last]))
+        values = array.array(TYPES[entry["dtype"]], data[begin + first:begin + last])
+        tensors[name] = (entry["dtype"], entry["shape"], values)
     return tensors, metadata
 
 
 def write_tensors(path, tensors, metadata=None):
     header, data = ({"__metadata__": metadata} if metadata else {}), b""
     for name, (dtype, shape, values) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values) * values.itemsize]}
+        end = len(data) + len(values) * values.itemsize
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), end]}
         data += values.tobytes()
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
