@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C, SIGTERM, SIGQUIT (Ctrl-\\) and SIGHUP (the terminal is gone) as a stop request; a second one ends the program
+// Ctrl-C, SIGTERM, SIGQUIT (Ctrl-\) and SIGHUP (the terminal is gone) as a stop request; a second one ends the program
 // at once. Either way it ends with 128 plus the signal's number, as a shell says it: 130 after Ctrl-C. What comes
 // within half a second of the first counts as the same: `timeout` and shells send a signal to the process and then to
 // its group. Signals are taken by one thread that waits for them, so no code runs in a signal handler.
